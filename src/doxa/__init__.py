@@ -1,0 +1,35 @@
+"""Doxa: weight uncertainty for PyTorch.
+
+Take any architecture, put a prior on its weights, choose a posterior family, choose how the noise enters, learn it, and
+judge what came out.
+"""
+
+from doxa import kl_weights, learners, likelihoods, nets, noise, posteriors, priors, rates
+from doxa.belief import Belief, load
+from doxa.contracts import Estimate
+from doxa.errors import BadInput, BrokenFile, Diverged, DoxaError, Interrupted
+from doxa.fit import fit
+from doxa.predict import Draws
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BadInput",
+    "Belief",
+    "BrokenFile",
+    "Diverged",
+    "DoxaError",
+    "Draws",
+    "Estimate",
+    "Interrupted",
+    "fit",
+    "kl_weights",
+    "learners",
+    "likelihoods",
+    "load",
+    "nets",
+    "noise",
+    "posteriors",
+    "priors",
+    "rates",
+]

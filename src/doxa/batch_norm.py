@@ -1,0 +1,59 @@
+"""BatchNorm's running statistics, taken anew where the weights have changed under them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from doxa.contracts import Inputs
+from doxa.layout import call, mode
+from doxa.randomness import isolated
+from doxa.rows import count, take
+
+
+def has_batch_norm(net: nn.Module) -> bool:
+    """Whether any module of the net keeps running statistics of its batches."""
+    return any(isinstance(m, _BatchNorm) and m.track_running_stats for m in net.modules())
+
+
+@torch.no_grad()
+def refreshed(
+    net: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Inputs, rows: int = 1024
+) -> dict[str, Tensor]:
+    """Buffers whose BatchNorm statistics are the plain average over batches of x (Izmailov et al., 2018, for SWA)."""
+    norms = {name: m for name, m in net.named_modules() if isinstance(m, _BatchNorm) and m.track_running_stats}
+    new = {k: b.clone() for k, b in buffers.items()}
+    momenta = {name: m.momentum for name, m in norms.items()}
+    for name in norms:
+        prefix = f"{name}." if name else ""
+        new[f"{prefix}running_mean"].zero_()
+        new[f"{prefix}running_var"].fill_(1)
+        new[f"{prefix}num_batches_tracked"].zero_()
+    device = next(iter(weights.values())).device
+    try:
+        for m in norms.values():
+            m.momentum = None  # torch's word for a cumulative average
+        with mode(net, training=False), isolated(device):
+            for m in norms.values():
+                m.training = True
+            for start in range(0, count(x), rows):
+                part = take(x, slice(start, start + rows))
+                if count(part) > 1 or start == 0:
+                    call(net, weights, new, part)
+    finally:
+        for name, m in norms.items():
+            m.momentum = momenta[name]
+    return new
+
+
+@torch.no_grad()
+def averaged(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of what several samples of the weights made of the same buffers."""
+    mean = {}
+    for name, value in parts[0].items():
+        changed = value.dtype.is_floating_point and any(not torch.equal(value, p[name]) for p in parts[1:])
+        mean[name] = torch.stack([p[name] for p in parts]).mean(0) if changed else value
+    return mean

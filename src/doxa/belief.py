@@ -1,0 +1,199 @@
+"""Belief: a net, a likelihood and a posterior over the net's weights."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from doxa.batch_norm import has_batch_norm, refreshed
+from doxa.checkpoint import (
+    decode,
+    decode_layout,
+    encode,
+    encode_layout,
+    mapped,
+    read,
+    require_same_net,
+    write,
+)
+from doxa.contracts import Likelihood, Posterior, Prior, Record
+from doxa.errors import BadInput
+from doxa.layout import Layout
+from doxa.posteriors.delta import Delta
+from doxa.predict import ROWS, Draws, sweep
+from doxa.randomness import Key
+from doxa.rows import as_inputs
+
+BELIEF = "doxa.belief"
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A net whose weights are beliefs.
+
+    p(y | x) = ∫ p(y | net(x, w)) q(w) dw ≈ (1/S) Σₛ p(y | net(x, wₛ)),  wₛ ~ q
+
+    `noise` names the noise each weight was really learned with.
+    """
+
+    net: nn.Module
+    likelihood: Likelihood
+    posterior: Posterior
+    layout: Layout
+    buffers: tuple[dict[str, Tensor], ...]
+    prior: Prior | None = None
+    noise: dict[str, str] = field(default_factory=dict)
+    record: Record = field(default_factory=Record)
+
+    def predict(
+        self, x: Any, samples: int = 50, seed: int = 0, rows: int = ROWS, autocast: torch.dtype | None = None
+    ) -> Draws:
+        """`samples` draws of the weights, each one function for all rows of x; `rows` go through the net at a time."""
+        if samples < 1:
+            raise BadInput(f"samples must be at least 1, got {samples}")
+        return self._sweep(self.posterior, x, samples, (seed, "predict"), rows, autocast)
+
+    def predict_at_mean(self, x: Any, rows: int = ROWS) -> Draws:
+        """The prediction of the mean weights alone: one draw, no spread."""
+        point = Delta(self.posterior.mean, self.layout.random)
+        return self._sweep(point, x, 1, (0, "mean"), rows, None)
+
+    def _sweep(
+        self, posterior: Posterior, x: Any, samples: int, key: Key, rows: int, autocast: torch.dtype | None
+    ) -> Draws:
+        inputs = as_inputs(x, like=self.posterior.mean)
+        return sweep(
+            self.net,
+            self.layout,
+            posterior,
+            self.likelihood,
+            self.buffers,
+            inputs,
+            samples,
+            key,
+            rows,
+            autocast,
+        )
+
+    def signal_to_noise(self) -> dict[str, Tensor]:
+        """What pruning ranks by, for every random weight: |mean| / scale where the posterior has a scale."""
+        return Layout(self.layout.random_slots).views(self.posterior.relevance)
+
+    def prune(self, fraction: float, per_layer: bool = False, biases: bool = False, refresh: Any = None) -> Belief:
+        """The same belief with its least relevant `fraction` of random weights certainly zero, mean and scale.
+
+        Ranked over the whole net or within each tensor; biases (tensors of one axis) are kept unless asked for. Rows of
+        training inputs given as `refresh` renew BatchNorm's statistics.
+        """
+        keep = self.kept(fraction, per_layer, biases)
+        small = replace(self, posterior=self.posterior.pruned(keep))
+        if refresh is not None:
+            return small.refreshed(refresh)
+        if has_batch_norm(self.net):
+            warnings.warn(
+                "BatchNorm's statistics belong to the weights before pruning; give training inputs as refresh=x",
+                stacklevel=2,
+            )
+        return small
+
+    def kept(self, fraction: float, per_layer: bool = False, biases: bool = False) -> Tensor:
+        """Which random weights [R] a pruning of `fraction` keeps."""
+        if not 0 <= fraction <= 1:
+            raise BadInput(f"fraction must lie between 0 and 1, got {fraction}")
+        relevance = self.posterior.relevance
+        keep = torch.ones_like(relevance, dtype=torch.bool)
+        slots = [s for s in self.layout.random_slots if biases or len(s.shape) > 1]
+        if not slots:
+            raise BadInput(
+                "the net has no random weight of two or more axes to prune; pass biases=True to prune vectors"
+            )
+        index = torch.arange(len(keep), device=keep.device)
+        spans = [index[s.span] for s in slots]
+        for group in spans if per_layer else [torch.cat(spans)]:
+            order = relevance[group].argsort(stable=True)
+            keep[group[order[: round(fraction * len(group))]]] = False
+        return keep
+
+    def refreshed(self, x: Any) -> Belief:
+        """The same belief with BatchNorm's statistics taken anew from x, at the mean weights of each member."""
+        inputs = as_inputs(x, like=self.posterior.mean)
+        members = getattr(self.posterior, "members", None)
+        if members is not None:
+            flats = [m.mean for m in members]
+        else:
+            flats = list(getattr(self.posterior, "weights", self.posterior.mean[None]))
+        buffers = tuple(
+            refreshed(self.net, self.layout.weights(flat), own, inputs)
+            for flat, own in zip(flats, self.buffers, strict=True)
+        )
+        return replace(self, buffers=buffers)
+
+    def plain(self, weights: Tensor | None = None) -> nn.Module:
+        """An ordinary torch net with the mean weights, or those of a draw [P]."""
+        net = copy.deepcopy(self.net)
+        flat = self.posterior.mean if weights is None else weights
+        net.load_state_dict({**self.layout.weights(flat), **self.buffers[0]}, strict=False)
+        return net
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the belief to one file: safetensors with a JSON header and a SHA-256 over both."""
+        tensors: dict[str, Tensor] = {}
+        header = {
+            "layout": encode_layout(self.layout),
+            "posterior": encode(self.posterior, "posterior", tensors),
+            "prior": encode(self.prior, "prior", tensors),
+            "likelihood": encode(self.likelihood, "likelihood", tensors),
+            "members": len(self.buffers),
+            "noise": self.noise,
+            "record": {"settings": self.record.settings, "history": self.record.history},
+        }
+        for k, own in enumerate(self.buffers):
+            tensors |= {f"buffers.{k}.{name}": b for name, b in own.items()}
+        write(path, BELIEF, header, tensors)
+
+    def to(self, device: torch.device | str) -> Belief:
+        """A copy of the belief on another device."""
+        return replace(
+            self,
+            net=copy.deepcopy(self.net).to(device),
+            posterior=mapped(self.posterior, lambda t: t.to(device)),
+            prior=mapped(self.prior, lambda t: t.to(device)),
+            buffers=tuple({k: b.to(device) for k, b in own.items()} for own in self.buffers),
+        )
+
+    def __repr__(self) -> str:
+        families = sorted({n.partition(" ")[0] for n in self.noise.values()})
+        return (
+            f"Belief({type(self.net).__name__}, {type(self.posterior).__name__}, {type(self.likelihood).__name__}, "
+            f"{self.layout.random:,} random weights, noise: {', '.join(families) or 'none'})"
+        )
+
+
+def load(path: str | PathLike[str], net: nn.Module, device: torch.device | str | None = None) -> Belief:
+    """The belief in a file, for the net it was trained with; nothing in the file is ever executed."""
+    header, tensors = read(path, BELIEF)
+    if device is None:
+        device = next((p.device for p in net.parameters()), torch.device("cpu"))
+    tensors = {k: t.to(device) for k, t in tensors.items()}
+    layout = decode_layout(header["layout"])
+    buffers = tuple(
+        {k.removeprefix(f"buffers.{m}."): t for k, t in tensors.items() if k.startswith(f"buffers.{m}.")}
+        for m in range(header["members"])
+    )
+    require_same_net(path, layout, buffers[0], net)
+    return Belief(
+        net=net,
+        likelihood=decode(header["likelihood"], tensors),
+        posterior=decode(header["posterior"], tensors),
+        layout=layout,
+        buffers=buffers,
+        prior=decode(header["prior"], tensors),
+        noise=header["noise"],
+        record=Record(**header["record"]),
+    )

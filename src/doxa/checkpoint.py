@@ -1,0 +1,200 @@
+"""Files: safetensors with a JSON header and a SHA-256 over both; written atomically, read with suspicion, no pickle."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor, nn
+
+from doxa import likelihoods, posteriors, priors
+from doxa.errors import BadInput, BrokenFile
+from doxa.layout import LIKELIHOOD, Layout, Slot
+from doxa.posteriors.dropout import Masked
+
+VERSION = 1
+
+ROOMS: dict[str, Mapping[str, Any]] = {
+    "priors": priors.TABLE,
+    "posteriors": posteriors.TABLE,
+    "likelihoods": likelihoods.TABLE,
+    "masks": {"channels": Masked},
+}
+
+
+def write(path: str | PathLike[str], kind: str, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Write a file whole or not at all: to a neighbour, flushed to the disk, then moved into place."""
+    path = Path(path)
+    plain = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
+    text = _canonical({"format": kind, "version": VERSION, **header})
+    # One entry of metadata: several would come out in any order.
+    content = to_bytes(plain, metadata={"doxa": _canonical({"header": text, "sha256": _digest(text, plain)})})
+    neighbour = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            neighbour = Path(file.name)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(neighbour, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        if neighbour is not None:
+            neighbour.unlink(missing_ok=True)
+        kept = "; the file that was there is untouched" if path.exists() else ""
+        raise BrokenFile(f"could not write {path} ({len(content):,} bytes): {error.strerror or error}{kept}") from error
+
+
+def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Header and tensors of a file, only if every byte is as it was written."""
+    path = Path(path)
+    if not path.is_file():
+        raise BrokenFile(f"{path} is not a file; expected one written by Doxa")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {k: file.get_tensor(k) for k in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
+        raise BrokenFile(f"{path} cannot be read: it is damaged, cut short, or not a Doxa file ({error})") from None
+    try:
+        sealed = json.loads(metadata["doxa"])
+        text, digest = sealed["header"], sealed["sha256"]
+    except (KeyError, TypeError, ValueError):
+        raise BrokenFile(f"{path} is a safetensors file, but not one written by Doxa") from None
+    if not isinstance(text, str) or _digest(text, tensors) != digest:
+        raise BrokenFile(f"{path} is damaged: its contents do not match their SHA-256; restore it from a copy")
+    header = json.loads(text)
+    if header["version"] > VERSION:
+        raise BrokenFile(
+            f"{path} has format version {header['version']}; this Doxa reads up to {VERSION}: upgrade Doxa"
+        )
+    if header["format"] != kind:
+        raise BrokenFile(f"{path} holds a {header['format']}, not a {kind}")
+    return header, tensors
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _digest(text: str, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(_canonical([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def encode(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """A member of a room as JSON; its tensors go into `tensors` under `name`."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Tensor):
+        tensors[name] = value
+        return {"tensor": name}
+    if isinstance(value, tuple | list):
+        return [encode(v, f"{name}.{i}", tensors) for i, v in enumerate(value)]
+    for room, table in ROOMS.items():
+        for word, kind in table.items():
+            if type(value) is kind:
+                fields = {
+                    f.name: encode(getattr(value, f.name), f"{name}.{f.name}", tensors)
+                    for f in dataclasses.fields(value)
+                }
+                return {"is": f"{room}.{word}", **fields}
+    raise BadInput(
+        f"a {type(value).__name__} cannot be saved: add it to its room's TABLE, e.g. doxa.priors.TABLE['mine'] = Mine"
+    )
+
+
+def decode(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """The way back from `encode`."""
+    if isinstance(value, list):
+        return tuple(decode(v, tensors) for v in value)
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        return tensors[value["tensor"]]
+    room, _, word = value["is"].partition(".")
+    kind = ROOMS.get(room, {}).get(word)
+    if kind is None:
+        raise BrokenFile(
+            f"the file names {value['is']!r}, which this Doxa does not know: add it to the room's TABLE first"
+        )
+    return kind(**{k: decode(v, tensors) for k, v in value.items() if k != "is"})
+
+
+def describe(value: Any) -> Any:
+    """Any settings object as plain JSON, for records and for comparing runs; tensors by shape and digest."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Tensor):
+        return {"tensor": list(value.shape), "sha256": _digest("", {"": value.detach().cpu()})}
+    if isinstance(value, Mapping):
+        return {str(k): describe(v) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [describe(v) for v in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            "is": type(value).__name__,
+            **{f.name: describe(getattr(value, f.name)) for f in dataclasses.fields(value)},
+        }
+    return getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def encode_layout(layout: Layout) -> list[Any]:
+    return [[s.name, list(s.shape), s.random] for s in layout.slots]
+
+
+def decode_layout(rows: list[Any]) -> Layout:
+    slots: list[Slot] = []
+    for name, shape, random in rows:
+        slots.append(Slot(name, tuple(shape), slots[-1].stop if slots else 0, random))
+    return Layout(tuple(slots))
+
+
+def require_same_net(path: str | PathLike[str], layout: Layout, buffers: Mapping[str, Tensor], net: nn.Module) -> None:
+    """Refuse a net whose weights are not those the file was written for."""
+    filed = {s.name: s.shape for s in layout.slots if not s.name.startswith(LIKELIHOOD)}
+    filed |= {k: tuple(b.shape) for k, b in buffers.items()}
+    given = {k: tuple(t.shape) for k, t in (*net.named_parameters(), *net.named_buffers())}
+    if filed == given:
+        return
+    wrong = [
+        f"{k}: file {filed.get(k, 'none')}, net {given.get(k, 'none')}"
+        for k in {**filed, **given}
+        if filed.get(k) != given.get(k)
+    ]
+    more = f" and {len(wrong) - 4} more" if len(wrong) > 4 else ""
+    raise BadInput(
+        f"{path} was written for another net ({'; '.join(wrong[:4])}{more}); build the net it was trained with"
+    )
+
+
+def mapped(value: Any, f: Callable[[Tensor], Tensor]) -> Any:
+    """A member of a room with every tensor in it replaced by f of it."""
+    if isinstance(value, Tensor):
+        return f(value)
+    if isinstance(value, tuple):
+        return tuple(mapped(v, f) for v in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(
+            value, **{x.name: mapped(getattr(value, x.name), f) for x in dataclasses.fields(value)}
+        )
+    return value

@@ -1,0 +1,200 @@
+"""The types at which the rooms meet. No logic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from torch import Tensor, nn
+
+from doxa.randomness import Key
+
+if TYPE_CHECKING:
+    from doxa.layout import Layout
+    from doxa.probe import Uses
+
+# What a net is called with: one tensor, several in order, or several by name.
+Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
+
+# Where a prior has its middle: a number, one per random weight [R], or a net (or its state dict) to believe in.
+Centre = Any
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of data: inputs for the net, targets for the likelihood."""
+
+    x: Inputs
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where in the run a step stands: everything a schedule or a noise stream may depend on."""
+
+    step: int  # counted over the whole run, from 0
+    steps: int  # in the whole run
+    batch: int  # within the epoch, from 0
+    batches: int  # in an epoch
+    key: Key  # names this step's random numbers
+
+    @property
+    def epoch(self) -> int:
+        return self.step // self.batches
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its Monte-Carlo standard error (0 where it is exact)."""
+
+    value: float
+    error: float = 0.0
+
+
+@runtime_checkable
+class Prior(Protocol):
+    """A density over one weight; the prior of a net is its product over the random weights."""
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        """log p(w), elementwise."""
+        ...
+
+    def grad_log_prob(self, w: Tensor) -> Tensor:
+        """d log p(w) / dw, elementwise."""
+        ...
+
+
+@runtime_checkable
+class Posterior(Protocol):
+    """A distribution over the flat vector: its first `random` entries vary, the rest are point estimates."""
+
+    @property
+    def mean(self) -> Tensor:
+        """[P]: the mean of every weight."""
+        ...
+
+    @property
+    def scale(self) -> Tensor:
+        """[R]: the standard deviation of every random weight."""
+        ...
+
+    @property
+    def relevance(self) -> Tensor:
+        """[R]: what pruning ranks by; signal-to-noise where the family has a noise to speak of."""
+        ...
+
+    def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
+        """Coherent draws of the whole vector [P], each with the ensemble member it belongs to."""
+        ...
+
+    def pruned(self, keep: Tensor) -> Posterior:
+        """The same belief with every random weight outside `keep` [R] certainly zero."""
+        ...
+
+
+class Likelihood(Protocol):
+    """p(y | output): outputs may carry leading sample axes, [..., B, ·]."""
+
+    def parameters(self, output: Tensor) -> dict[str, Tensor]:
+        """Start values of what the likelihood itself learns, given an example of the net's output."""
+        ...
+
+    def check(self, output: Tensor, y: Tensor) -> Tensor:
+        """The targets as `log_prob` wants them, or an error that says what is wrong with them."""
+        ...
+
+    def log_prob(self, output: Tensor, y: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """log p(y | output) of each row, [..., B]."""
+        ...
+
+    def mean(self, output: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """E[y | output]; class probabilities for classification."""
+        ...
+
+    def variance(self, output: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """Var[y | output], shaped as `mean`."""
+        ...
+
+    def quantile(self, output: Tensor, q: float, parameters: Mapping[str, Tensor]) -> Tensor:
+        """The q-quantile over draws [S, B, ·] that the task calls for; each likelihood says which."""
+        ...
+
+    def entropy(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Over draws [S, B, ·]: the entropy of the mixture and the mean entropy of its parts, each [B]."""
+        ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """All that a learner is told: the net, what is random in it, the likelihood and the size of the data."""
+
+    net: nn.Module
+    layout: Layout
+    uses: Uses
+    likelihood: Likelihood
+    start: Tensor  # [P]
+    buffers: Mapping[str, Tensor]
+    size: int
+    seed: Key
+    autocast: Any = None  # a torch dtype, or None
+
+
+class Training(Protocol):
+    """A learner at work: parameters for the optimiser, a step that fills their gradients, a posterior to show."""
+
+    parameters: Sequence[Tensor]
+    streams: int  # how many orders of the data it wants to see side by side
+
+    def step(self, batches: Sequence[Batch], moment: Moment) -> Tensor:
+        """Fill the gradients of the per-example free energy; return the batch's mean NLL, detached."""
+        ...
+
+    def posterior(self) -> Posterior:
+        """The belief as it stands, sharing no memory with the training."""
+        ...
+
+    def complexity(self) -> Estimate:
+        """KL(q‖p), or −log p(w) for a point estimate; 0 where there is no prior."""
+        ...
+
+    def trouble(self) -> str | None:
+        """What has gone wrong with the parameters, in words; None while all is well."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """Every tensor that a resumed run needs, by name, by reference."""
+        ...
+
+    @property
+    def buffers(self) -> tuple[dict[str, Tensor], ...]:
+        """The net's buffers and frozen parameters, for each member."""
+        ...
+
+    @property
+    def noise(self) -> dict[str, str]:
+        """The noise that each weight really gets, by name."""
+        ...
+
+
+class Learner(Protocol):
+    """A way to learn a posterior; frozen settings that start a Training."""
+
+    @property
+    def prior(self) -> Prior | None: ...
+
+    def start(self, problem: Problem) -> Training: ...
+
+
+class Schedule(Protocol):
+    """A number for each moment of a run: a learning rate, or a weight on the KL."""
+
+    def __call__(self, moment: Moment) -> float: ...
+
+
+@dataclass(frozen=True)
+class Record:
+    """How a belief came to be: settings and history, all of it plain JSON."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)

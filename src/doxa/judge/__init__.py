@@ -1,0 +1,66 @@
+"""JUDGE: what a belief is worth. To add a metric: a file here and a line in TABLE, under what it takes."""
+
+from doxa.judge import attacks
+from doxa.judge.calibration import Reliability, ece, ece_adaptive, ece_classwise, reliability, reliability_all_classes
+from doxa.judge.crps import crps_gaussian_mixture
+from doxa.judge.judgement import Judgement
+from doxa.judge.predictive_density import gibbs_nll, lppd, lppd_bias, lppd_error
+from doxa.judge.pruning import pruned_shares, pruning_curve, signal_to_noise_histogram, signal_to_noise_quantiles
+from doxa.judge.regression import coverage, rmse, width
+from doxa.judge.robustness import robustness
+from doxa.judge.scores import brier, error, nll
+from doxa.judge.shift import auroc, fpr95
+from doxa.judge.verdict import judge
+
+TABLE = {
+    # (p [B, C], y [B]): the smaller the better, 0 at best
+    "classification": {
+        "error": error,
+        "brier": brier,
+        "nll": nll,
+        "ece": ece,
+        "ece_classwise": ece_classwise,
+        "ece_adaptive": ece_adaptive,
+    },
+    # (log_p [S, B])
+    "density": {"lppd": lppd, "gibbs_nll": gibbs_nll},
+    # (location [S, B, ·], scale, y [B, ·]): an Estimate; the smaller the better
+    "mixture": {"crps_gaussian_mixture": crps_gaussian_mixture},
+    # (mean [B, ·], y [B, ·]): the smaller the better, 0 at best
+    "point": {"rmse": rmse},
+    # (y, lower, upper), all [B, ·]
+    "interval": {"coverage": coverage},
+    # (inside [B], outside [B']), scores that should be higher outside
+    "shift": {"auroc": auroc, "fpr95": fpr95},
+}
+
+__all__ = [
+    "TABLE",
+    "Judgement",
+    "Reliability",
+    "attacks",
+    "auroc",
+    "brier",
+    "coverage",
+    "crps_gaussian_mixture",
+    "ece",
+    "ece_adaptive",
+    "ece_classwise",
+    "error",
+    "fpr95",
+    "gibbs_nll",
+    "judge",
+    "lppd",
+    "lppd_bias",
+    "lppd_error",
+    "nll",
+    "pruned_shares",
+    "pruning_curve",
+    "reliability",
+    "reliability_all_classes",
+    "rmse",
+    "robustness",
+    "signal_to_noise_histogram",
+    "signal_to_noise_quantiles",
+    "width",
+]

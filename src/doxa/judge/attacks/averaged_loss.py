@@ -1,0 +1,88 @@
+"""The loss that attacks raise: that of the averaged prediction, and its gradient at the inputs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from doxa.belief import Belief
+from doxa.errors import BadInput
+from doxa.layout import call, mode
+from doxa.predict import sweep
+from doxa.randomness import Key, isolated
+from doxa.rows import as_inputs, as_tensor
+
+ROWS = 512  # swept at a time with a gradient
+
+
+@dataclass(frozen=True)
+class AveragedLoss:
+    """J(x) = −log (1/S) Σₛ p(y | x, wₛ), a row at a time, on draws that are the same at every call.
+
+    The average is inside the logarithm: it is the belief's own prediction that is attacked, not a mean of its draws'
+    losses. The draws are not those of `Belief.predict`, so an attack does not know the randomness it is judged on.
+    """
+
+    belief: Belief
+    y: Tensor
+    samples: int
+    key: Key
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The loss of each row [B]."""
+        log_p = self._log_prob(x)
+        return math.log(len(log_p)) - log_p.logsumexp(0)
+
+    def gradient(self, x: Tensor) -> Tensor:
+        """∇ₓJ = −Σₛ rₛ ∇ₓ log p(y | x, wₛ),  rₛ = p(y | x, wₛ) / Σₜ p(y | x, wₜ), shaped as x.
+
+        Drawn twice, first for the shares r and then for the gradients, so that one draw's graph is held at a time.
+        """
+        share = self._log_prob(x).softmax(0)
+        total = torch.zeros_like(x)
+        belief = self.belief
+        with mode(belief.net, training=False), isolated(x.device), torch.enable_grad():
+            for s, (flat, member) in enumerate(belief.posterior.draws(self.samples, self.key)):
+                weights, parameters = belief.layout.weights(flat), belief.layout.parameters(flat)
+                for start in range(0, len(x), ROWS):
+                    rows = slice(start, start + ROWS)
+                    part = x[rows].detach().requires_grad_()
+                    output = call(belief.net, weights, belief.buffers[member], part)
+                    y = belief.likelihood.check(output, self.y[rows])
+                    loss = -(share[s, rows] * belief.likelihood.log_prob(output, y, parameters)).sum()
+                    total[rows] += torch.autograd.grad(loss, part)[0]
+        return total
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        """log p(y | x, wₛ) [S, B]."""
+        b = self.belief
+        draws = sweep(b.net, b.layout, b.posterior, b.likelihood, b.buffers, x, self.samples, self.key, ROWS)
+        return draws.log_prob(self.y)
+
+
+def averaged_loss(
+    belief: Belief, x: Any, y: Any, samples: int, seed: int, low: float, high: float
+) -> tuple[AveragedLoss, Tensor]:
+    """The loss to raise and the inputs to raise it from, checked: one real tensor inside [low, high]."""
+    inputs = as_inputs(x, like=belief.posterior.mean)
+    if not isinstance(inputs, Tensor) or not inputs.dtype.is_floating_point:
+        raise BadInput(
+            "an attack changes one tensor of real numbers; x must be such a tensor, not several or whole numbers"
+        )
+    if not low < high:
+        raise BadInput(f"low must lie below high; got low={low}, high={high}")
+    if float(inputs.min()) < low or float(inputs.max()) > high:
+        raise BadInput(
+            f"x runs from {float(inputs.min()):g} to {float(inputs.max()):g}, outside the valid range "
+            f"[{low:g}, {high:g}]; give the range of your inputs as low= and high="
+        )
+    if samples < 1:
+        raise BadInput(f"samples must be at least 1, got {samples}")
+    targets = as_tensor(y, "y").to(inputs.device)
+    if targets.dim() == 0 or len(targets) != len(inputs):
+        raise BadInput(f"x has {len(inputs)} rows but y has shape {tuple(targets.shape)}; give one target for each row")
+    return AveragedLoss(belief, targets, samples, (seed, "attack")), inputs

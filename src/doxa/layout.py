@@ -1,0 +1,224 @@
+"""Names and shapes of a net's weights, laid out in one flat vector."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from doxa.contracts import Inputs
+from doxa.errors import BadInput
+from doxa.randomness import Key, isolated, reseed
+
+LIKELIHOOD = "likelihood."
+
+Chooser = Callable[[str, nn.Parameter], bool]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One tensor's place in the flat vector."""
+
+    name: str
+    shape: tuple[int, ...]
+    start: int
+    random: bool
+
+    @property
+    def stop(self) -> int:
+        return self.start + prod(self.shape)
+
+    @property
+    def span(self) -> slice:
+        return slice(self.start, self.stop)
+
+    @property
+    def module(self) -> str:
+        return self.name.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Random weights first, then trained point estimates (BatchNorm's affine parameters, the likelihood's own)."""
+
+    slots: tuple[Slot, ...]
+
+    @property
+    def size(self) -> int:
+        """P: the length of the flat vector."""
+        return self.slots[-1].stop
+
+    @property
+    def random(self) -> int:
+        """R: how many of its leading entries are random."""
+        return sum(prod(s.shape) for s in self.slots if s.random)
+
+    @property
+    def random_slots(self) -> tuple[Slot, ...]:
+        return tuple(s for s in self.slots if s.random)
+
+    def views(self, flat: Tensor) -> dict[str, Tensor]:
+        """Every tensor by name, as a view of the last axis of `flat` [..., P]."""
+        return {s.name: flat[..., s.span].unflatten(-1, s.shape) for s in self.slots}
+
+    def weights(self, flat: Tensor) -> dict[str, Tensor]:
+        """The net's own tensors among the views."""
+        return {k: v for k, v in self.views(flat).items() if not k.startswith(LIKELIHOOD)}
+
+    def parameters(self, flat: Tensor) -> dict[str, Tensor]:
+        """The likelihood's own tensors among the views, by their bare names."""
+        return {k.removeprefix(LIKELIHOOD): v for k, v in self.views(flat).items() if k.startswith(LIKELIHOOD)}
+
+    def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
+        """The flat vector [P] of tensors given by name."""
+        for slot in self.slots:
+            if slot.name not in tensors:
+                raise BadInput(
+                    f"no weight named {slot.name!r} among those given; the net has one of shape {slot.shape}"
+                )
+            if tuple(tensors[slot.name].shape) != slot.shape:
+                found = tuple(tensors[slot.name].shape)
+                raise BadInput(f"weight {slot.name!r} has shape {found}; the net's has {slot.shape}")
+        return torch.cat([tensors[s.name].detach().reshape(-1) for s in self.slots])
+
+    def layers(self) -> tuple[int, ...]:
+        """How many random weights each module owns, in order."""
+        counts: dict[str, int] = {}
+        for slot in self.random_slots:
+            counts[slot.module] = counts.get(slot.module, 0) + prod(slot.shape)
+        return tuple(counts.values())
+
+
+def lay_out(
+    net: nn.Module, random: Chooser | None = None, extra: Mapping[str, Tensor] | None = None
+) -> tuple[Layout, Tensor]:
+    """A net's Layout and its present weights as one vector [P]; frozen parameters stay out of both.
+
+    `random(name, parameter)` says which trained weights are beliefs; by default all but BatchNorm's affine ones.
+    """
+    trained = {k: p for k, p in net.named_parameters() if p.requires_grad}
+    if not trained:
+        raise BadInput("the net has no trainable parameter; set requires_grad on those that should be learned")
+    dtypes = {p.dtype for p in trained.values()}
+    if len(dtypes) > 1:
+        raise BadInput(
+            f"the net's parameters mix dtypes {sorted(map(str, dtypes))}; bring them to one, e.g. net.float()"
+        )
+    (dtype,) = dtypes
+    if not dtype.is_floating_point:
+        raise BadInput(f"the net's parameters are {dtype}; weights must be real floating-point numbers")
+    if len({p.device for p in trained.values()}) > 1:
+        raise BadInput("the net's parameters lie on several devices; bring them to one with net.to(device)")
+    norms = {
+        f"{k}.{n}" if k else n
+        for k, m in net.named_modules()
+        if isinstance(m, _BatchNorm)
+        for n, _ in m.named_parameters()
+    }
+    choose = random or (lambda name, parameter: name not in norms)
+    chosen = {k: bool(choose(k, p)) for k, p in trained.items()}
+    if not any(chosen.values()):
+        raise BadInput("no weight of the net was chosen to be random; `random` must say True for at least one")
+    first = next(iter(trained.values()))
+    learned = {LIKELIHOOD + k: v.to(dtype=dtype, device=first.device) for k, v in (extra or {}).items()}
+    ordered: dict[str, tuple[Tensor, bool]] = {k: (trained[k], True) for k in trained if chosen[k]}
+    ordered |= {k: (trained[k], False) for k in trained if not chosen[k]}
+    ordered |= {k: (v, False) for k, v in learned.items()}
+    slots, start = [], 0
+    for name, (tensor, is_random) in ordered.items():
+        slots.append(Slot(name, tuple(tensor.shape), start, is_random))
+        start = slots[-1].stop
+    layout = Layout(tuple(slots))
+    return layout, layout.flatten({k: t for k, (t, _) in ordered.items()})
+
+
+def constants(net: nn.Module) -> dict[str, Tensor]:
+    """Copies of what is not learned by gradients: buffers and frozen parameters."""
+    frozen = {k: p.detach().clone() for k, p in net.named_parameters() if not p.requires_grad}
+    return frozen | {k: b.detach().clone() for k, b in net.named_buffers()}
+
+
+def call(net: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Inputs) -> Tensor:
+    """Run the net, untouched, on the given weights and buffers."""
+    args = x if isinstance(x, tuple) else () if isinstance(x, dict) else (x,)
+    kwargs = x if isinstance(x, dict) else {}
+    output: Any = functional_call(net, {**weights, **buffers}, args, kwargs)
+    if not isinstance(output, Tensor):
+        raise BadInput(
+            f"the net returned a {type(output).__name__}; Doxa needs one tensor: wrap the net in a module that picks it"
+        )
+    return output
+
+
+@contextmanager
+def mode(net: nn.Module, training: bool) -> Iterator[None]:
+    """The net in training or evaluation mode; every module gets its own mode back afterwards."""
+    before = {m: m.training for m in net.modules()}
+    net.train(training)
+    try:
+        yield
+    finally:
+        for module, was in before.items():
+            module.training = was
+
+
+def restarted(net: nn.Module, layout: Layout, start: Tensor, key: Key) -> Tensor:
+    """A fresh start [P] of the same net, from its modules' own `reset_parameters`; the net itself is not touched."""
+    fresh = copy.deepcopy(net)
+    with isolated(start.device):
+        reseed(key, start.device)
+        for module in fresh.modules():
+            reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
+            if callable(reset):
+                reset()
+    new = {k: p.detach() for k, p in fresh.named_parameters() if p.requires_grad}
+    old = layout.views(start)
+    same = [k for k, p in new.items() if p.dim() > 1 and torch.equal(p, old[k])]
+    if same:
+        warnings.warn(
+            f"members of the ensemble start from the same {', '.join(same)}: the modules that own them have no "
+            "reset_parameters(); give them one for independent starts",
+            stacklevel=2,
+        )
+    return layout.flatten({**old, **new})
+
+
+def not_finite(layout: Layout, flat: Tensor) -> str | None:
+    """Which tensors of a flat vector hold NaN or infinity, in words; None if none does."""
+    if bool(flat.isfinite().all()):
+        return None
+    names = [k for k, v in layout.views(flat).items() if not bool(v.isfinite().all())]
+    return f"the weights {', '.join(names)} are no longer finite"
+
+
+def settle(prior: Any, layout: Layout) -> Any:
+    """A prior whose centre was given as a net or a state dict, centred on the flat vector of its random weights."""
+    centre = getattr(prior, "centre", None)
+    if isinstance(centre, nn.Module):
+        centre = dict(centre.named_parameters())
+    if not isinstance(centre, Mapping):
+        return prior
+    random = Layout(layout.random_slots)
+    return dataclasses.replace(prior, centre=random.flatten(centre))
+
+
+def part(prior: Any, span: slice) -> Any:
+    """The prior of a stretch of the random weights: its per-weight fields, if any, cut to the span."""
+    if not dataclasses.is_dataclass(prior):
+        return prior
+    cut = {
+        f.name: value[span]
+        for f in dataclasses.fields(prior)
+        if isinstance(value := getattr(prior, f.name), Tensor) and value.dim() == 1
+    }
+    return dataclasses.replace(prior, **cut) if cut and not isinstance(prior, type) else prior

@@ -1,0 +1,174 @@
+"""Bayes by Backprop, with any noise and any prior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from doxa.batch_norm import averaged
+from doxa.contracts import Batch, Estimate, Moment, Posterior, Prior, Problem, Schedule, Training
+from doxa.errors import BadInput
+from doxa.kl_weights import uniform
+from doxa.layout import not_finite, part, settle
+from doxa.learners.evidence import nll
+from doxa.noise import Leaves, Noise, shared
+from doxa.noise.leaves import blocks, noise_of
+from doxa.posteriors import MeanField, mean_field
+from doxa.posteriors.divergence import CLOSED, kl
+from doxa.posteriors.mean_field import gather, log_slope, softplus, spread
+from doxa.randomness import fill_normal, reseed
+
+# No posterior of use has a |rho| this large: the scale would be 1,000, or 0 to the last bit.
+FAR = 1e3
+
+
+@dataclass(frozen=True)
+class Variational:
+    """The posterior nearest to the true one, by stochastic gradients of the free energy.
+
+    min F/N = −(1/N) Σᵢ E_q log p(yᵢ | xᵢ, w) + (β/N) KL(q‖p)
+
+    `kl_weight` is the schedule of β, 1 for the true free energy; `samples` draws a step are averaged, in pairs ±ε if
+    `antithetic`. Gradients with respect to mean and scale are pulled back by hand from the leaves the net ran on, and
+    the KL's are added in closed form: nothing is differentiated through the sampling.
+    Blundell et al. (2015), Weight uncertainty in neural networks.
+    """
+
+    prior: Prior
+    noise: Noise = shared
+    samples: int = 1
+    antithetic: bool = False
+    posterior: mean_field = field(default_factory=mean_field)
+    kl_weight: Schedule = field(default_factory=uniform)
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise BadInput(f"samples must be at least 1, got {self.samples}")
+        if self.antithetic and self.samples % 2:
+            raise BadInput(f"antithetic draws come in pairs: samples must be even, got {self.samples}")
+
+    def start(self, problem: Problem) -> Training:
+        return VariationalTraining(self, problem)
+
+
+class VariationalTraining:
+    """A mean-field Gaussian at work: flat vectors of means and rhos, filled gradients, no autograd through either."""
+
+    streams = 1
+
+    def __init__(self, learner: Variational, problem: Problem) -> None:
+        self.learner, self.problem = learner, problem
+        self.prior = settle(learner.prior, problem.layout)
+        self.closed = CLOSED.get(type(self.prior))
+        start = learner.posterior.start(problem.layout, problem.start, problem.seed)
+        self.groups = start.groups
+        self.mean = start.mean.requires_grad_()
+        self.rho = start.rho.requires_grad_()
+        self.mean.grad, self.rho.grad = torch.zeros_like(start.mean), torch.zeros_like(start.rho)
+        self.scale = torch.empty_like(start.mean[: problem.layout.random])
+        # With one scale a weight, the gradient of the scale is turned into that of rho where it lies.
+        self.scale_gradient = self.rho.grad if self.groups is None else torch.empty_like(self.scale)
+        gradient = self.mean.grad if learner.samples == 1 else torch.zeros_like(start.mean)
+        self.leaves = Leaves(problem.layout, problem.uses, learner.noise, self.mean.detach(), gradient)
+        needs_draw = self.closed is None and self.leaves.epsilon is None
+        self.extra_epsilon = torch.empty_like(self.scale) if needs_draw else None
+        self._buffers = {k: b.clone() for k, b in problem.buffers.items()}
+        self.parameters: Sequence[Tensor] = [self.mean, self.rho]
+        self.noise = noise_of(problem.layout, problem.uses, learner.noise)
+
+    def step(self, batches: Sequence[Batch], moment: Moment) -> Tensor:
+        (batch,) = batches
+        samples = self.learner.samples
+        weight = self.learner.kl_weight(moment) / self.problem.size
+        with torch.no_grad():
+            self.scale.copy_(spread(softplus(self.rho), self.groups))
+        total, seen = torch.zeros_like(self.scale[:1]).squeeze(), []
+        for s in range(samples):
+            key = (*moment.key, s // 2 if self.learner.antithetic else s)
+            sign = -1.0 if self.learner.antithetic and s % 2 else 1.0
+            reseed(key, self.scale.device)
+            self.leaves.draw(self.mean.detach(), self.scale, (*key, "weights"), sign)
+            buffers = self._buffers if samples == 1 else {k: b.clone() for k, b in self._buffers.items()}
+            with self.leaves.at_work(sign):
+                loss = nll(self.problem, self.leaves.first, buffers, batch) / samples
+            loss.backward()
+            total += loss.detach()
+            seen.append(buffers)
+            if self.extra_epsilon is not None:
+                fill_normal(self.extra_epsilon, (*key, "prior"))
+            self._collect(weight / samples, fresh=s == 0)
+        if samples > 1:
+            for name, value in averaged(seen).items():
+                self._buffers[name].copy_(value)
+        self._finish(weight)
+        return total
+
+    @torch.no_grad()
+    def _collect(self, weight: float, fresh: bool) -> None:
+        """Pull one sample's gradients back to mean and scale; without a closed KL, those of −log p at its draw too."""
+        leaves, mean = self.leaves, self.mean.detach()
+        assert self.mean.grad is not None
+        for span in leaves.spans():
+            by_mean = leaves.gradient[span]
+            if self.closed is None and not leaves.is_ruled(span):
+                # The net ran on this very draw: one gradient serves both.
+                by_mean.sub_(part(self.prior, span).grad_log_prob(leaves.flat[span]), alpha=weight)
+            by_scale = leaves.pull(span, self.scale)
+            if self.closed is None and leaves.is_ruled(span):
+                epsilon = self.extra_epsilon if self.extra_epsilon is not None else leaves.epsilon
+                assert epsilon is not None
+                w = torch.addcmul(mean[span], self.scale[span], epsilon[span])
+                slope = part(self.prior, span).grad_log_prob(w).mul_(weight)
+                by_mean.sub_(slope)
+                by_scale.sub_(slope.mul_(epsilon[span]))
+            if fresh:
+                self.scale_gradient[span] = by_scale
+            else:
+                self.scale_gradient[span].add_(by_scale)
+        if leaves.gradient is not self.mean.grad:
+            if fresh:
+                self.mean.grad.copy_(leaves.gradient)
+            else:
+                self.mean.grad.add_(leaves.gradient)
+
+    @torch.no_grad()
+    def _finish(self, weight: float) -> None:
+        """Add the KL's gradient (its entropy alone, where the rest came with the draws) and turn scale into rho."""
+        assert self.mean.grad is not None
+        assert self.rho.grad is not None
+        rho = self.rho.detach()
+        for span in blocks([slice(0, len(self.scale))]):
+            scale = self.scale[span]
+            by_log_scale = self.scale_gradient[span].mul_(scale)
+            if self.closed is None:
+                by_log_scale.sub_(weight)
+            else:
+                by_mean, slope = self.closed.slopes(part(self.prior, span), self.mean.detach()[span], scale)
+                self.mean.grad[span].add_(by_mean, alpha=weight)
+                by_log_scale.add_(slope, alpha=weight)
+            if self.groups is None:
+                by_log_scale.mul_(log_slope(rho[span], scale))
+        if self.groups is not None:
+            torch.mul(gather(self.scale_gradient, self.groups), log_slope(rho, softplus(rho)), out=self.rho.grad)
+
+    def posterior(self) -> Posterior:
+        return MeanField(self.mean.detach().clone(), self.rho.detach().clone(), self.groups)
+
+    def complexity(self) -> Estimate:
+        return kl(self.posterior(), self.prior)
+
+    def trouble(self) -> str | None:
+        rho = self.rho.detach()
+        if not bool((rho.abs() < FAR).all()):
+            return f"the scales ran away: rho reaches {float(rho.abs().max()):.3g}"
+        return not_finite(self.problem.layout, self.mean.detach())
+
+    def state(self) -> dict[str, Tensor]:
+        return {"mean": self.mean, "rho": self.rho, **{f"buffers.{k}": b for k, b in self._buffers.items()}}
+
+    @property
+    def buffers(self) -> tuple[dict[str, Tensor], ...]:
+        return ({k: b.clone() for k, b in self._buffers.items()},)

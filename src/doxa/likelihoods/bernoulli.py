@@ -1,0 +1,67 @@
+"""Yes or no."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from doxa.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """Independent yes-or-no targets, from one logit each.
+
+    p(y = 1 | output) = 1 / (1 + exp(−output))
+
+    Output [..., B, D] or [..., B]; targets of 0 and 1 in the shape of a row's output ([B] for D = 1 too).
+    Cox (1958), The regression analysis of binary sequences.
+    """
+
+    discrete = True
+
+    def parameters(self, output: Tensor) -> dict[str, Tensor]:
+        return {}
+
+    def check(self, output: Tensor, y: Tensor) -> Tensor:
+        if y.dim() == 1 and output.dim() == 2 and output.shape[1] == 1:
+            y = y[:, None]
+        if y.shape[1:] != output.shape[1:]:
+            raise BadInput(
+                f"targets have shape {tuple(y.shape)}; with outputs of shape {tuple(output.shape)} they must be "
+                f"{('rows', *output.shape[1:])}"
+            )
+        if not bool(((y == 0) | (y == 1)).all()):
+            raise BadInput(f"targets run from {float(y.min()):g} to {float(y.max()):g}; bernoulli takes only 0 and 1")
+        return y.to(output.dtype)
+
+    def log_prob(self, output: Tensor, y: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        each = -F.binary_cross_entropy_with_logits(output, y.expand_as(output), reduction="none")
+        return each.flatten(-(y.dim() - 1)).sum(-1) if y.dim() > 1 else each
+
+    def mean(self, output: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        return output.sigmoid()
+
+    def variance(self, output: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        return output.sigmoid() * (-output).sigmoid()
+
+    def quantile(self, output: Tensor, q: float, parameters: Mapping[str, Tensor]) -> Tensor:
+        """Of each probability over the draws."""
+        return output.sigmoid().quantile(q, dim=0)
+
+    def entropy(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Summed over a row's targets, which are independent given the weights."""
+        p = output.sigmoid()
+        mixed = _binary_entropy(p.mean(0))
+        parts = _binary_entropy(p).mean(0)
+        return mixed.flatten(1).sum(1) if mixed.dim() > 1 else mixed, parts.flatten(1).sum(
+            1
+        ) if parts.dim() > 1 else parts
+
+
+def _binary_entropy(p: Tensor) -> Tensor:
+    return torch.special.entr(p) + torch.special.entr(1 - p)

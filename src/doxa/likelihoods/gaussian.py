@@ -1,0 +1,162 @@
+"""A real number with Gaussian noise: fixed, learned, or told by the net for each input."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from doxa.errors import BadInput, require_positive
+from doxa.randomness import generator
+
+NODES = 24  # of the quadrature for a mixture's entropy
+
+
+class _Gaussian(ABC):
+    """p(y | output) = N(y; location, scale²), targets [B, D]; [B] for D = 1 too. Noise differs in `split` alone."""
+
+    discrete = False
+
+    @abstractmethod
+    def split(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Location and scale, broadcastable, [..., B, D]."""
+
+    def parameters(self, output: Tensor) -> dict[str, Tensor]:
+        return {}
+
+    def check(self, output: Tensor, y: Tensor) -> Tensor:
+        if not y.dtype.is_floating_point:
+            raise BadInput(f"targets are {y.dtype}; regression needs real numbers: y.float()")
+        location, _ = self.split(output, self.parameters(output))
+        if y.dim() == 1 and location.dim() == 2 and location.shape[1] == 1:
+            y = y[:, None]
+        if y.shape[1:] != location.shape[1:]:
+            raise BadInput(
+                f"targets have shape {tuple(y.shape)}; with outputs of shape {tuple(output.shape)} they must be "
+                f"{('rows', *location.shape[1:])}"
+            )
+        return y.to(output.dtype)
+
+    def log_prob(self, output: Tensor, y: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        location, scale = self.split(output, parameters)
+        each = -0.5 * ((y - location) / scale).square() - scale.log() - 0.5 * math.log(2 * math.pi)
+        return each.flatten(-(y.dim() - 1)).sum(-1) if y.dim() > 1 else each
+
+    def mean(self, output: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        return self.split(output, parameters)[0]
+
+    def variance(self, output: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        location, scale = self.split(output, parameters)
+        return scale.square().expand_as(location)
+
+    def quantile(self, output: Tensor, q: float, parameters: Mapping[str, Tensor]) -> Tensor:
+        """Of y itself, noise included: the root of the mixture's distribution function."""
+        location, scale = self.split(output, parameters)
+        normal = torch.distributions.Normal(torch.zeros((), dtype=output.dtype), 1.0)
+        single = location + scale * normal.icdf(torch.tensor(q, dtype=output.dtype)).to(output.device)
+        low, high = single.amin(0), single.amax(0)
+        for _ in range(60):
+            middle = (low + high) / 2
+            below = torch.special.ndtr((middle - location) / scale).mean(0) < q
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        return (low + high) / 2
+
+    def entropy(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """By quadrature: Gauss-Hermite for one target a row, fixed normal draws for several."""
+        location, scale = (t.flatten(2) for t in torch.broadcast_tensors(*self.split(output, parameters)))
+        parts = (scale.log() + 0.5 * math.log(2 * math.pi * math.e)).sum(-1).mean(0)
+        nodes, weights = _nodes(location.shape[-1], location)
+        mixed = torch.zeros_like(parts)
+        for s in range(location.shape[0]):
+            y = location[s] + scale[s] * nodes[:, None, :]  # [K, B, D]
+            z = (y[:, None] - location) / scale  # [K, S, B, D]
+            log_p = (-0.5 * z.square() - scale.log() - 0.5 * math.log(2 * math.pi)).sum(-1)
+            mixture = torch.logsumexp(log_p, 1) - math.log(location.shape[0])
+            mixed -= (weights[:, None] * mixture).sum(0) / location.shape[0]
+        return mixed, parts
+
+
+def _nodes(size: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Points z [K, D] and weights [K] with Σ weight·f(z) ≈ E f(z), z ~ N(0, I)."""
+    if size == 1:
+        x, w = np.polynomial.hermite_e.hermegauss(NODES)
+        return torch.as_tensor(x[:, None]).to(like), torch.as_tensor(w / w.sum()).to(like)
+    z = torch.randn(2 * NODES, size, generator=generator((0, "entropy")))
+    return torch.cat([z, -z]).to(like), torch.full((4 * NODES,), 1 / (4 * NODES)).to(like)
+
+
+@dataclass(frozen=True)
+class Gaussian(_Gaussian):
+    """Real targets with noise of a known size.
+
+    p(y | output) = N(y; output, scale²)
+
+    Output [..., B, D]; targets [B, D], or [B] for D = 1.
+    Gauss (1809), Theoria motus corporum coelestium.
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        require_positive("scale", self.scale)
+
+    def split(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        return output, output.new_full((), self.scale)
+
+
+@dataclass(frozen=True)
+class GaussianLearned(_Gaussian):
+    """Real targets with noise of one unknown size for each target, learned beside the weights.
+
+    p(y | output) = N(y; output, exp(log_scale)²)
+
+    `start` is the scale to begin with. Output [..., B, D]; targets [B, D], or [B] for D = 1.
+    Bishop (2006), Pattern recognition and machine learning, section 5.2.
+    """
+
+    start: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive("start", self.start)
+
+    def parameters(self, output: Tensor) -> dict[str, Tensor]:
+        return {
+            "log_scale": torch.full(output.shape[1:], math.log(self.start), dtype=output.dtype, device=output.device)
+        }
+
+    def split(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        return output, parameters["log_scale"].exp()
+
+
+@dataclass(frozen=True)
+class GaussianPerInput(_Gaussian):
+    """Real targets with noise that depends on the input: the net's output has a location and a raw scale for each.
+
+    p(y | output) = N(y; output₁, (least + softplus(output₂))²),  output = [output₁, output₂]
+
+    Output [..., B, 2D]; targets [B, D], or [B] for D = 1.
+    Nix & Weigend (1994), Estimating the mean and variance of the target probability distribution.
+    """
+
+    least: float = 1e-3
+
+    def __post_init__(self) -> None:
+        require_positive("least", self.least)
+
+    def check(self, output: Tensor, y: Tensor) -> Tensor:
+        if output.dim() < 2 or output.shape[-1] % 2:
+            raise BadInput(
+                f"the net's output has shape {tuple(output.shape)}; with noise for each input it must be [rows, 2·D]: "
+                "D locations, then D raw scales"
+            )
+        return super().check(output, y)
+
+    def split(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        location, raw = output.chunk(2, dim=-1)
+        return location, self.least + F.softplus(raw)

@@ -1,0 +1,42 @@
+"""The point estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from doxa.randomness import Key
+
+
+@dataclass(frozen=True)
+class Delta:
+    """All belief on one vector of weights: what maximum likelihood and MAP end with.
+
+    q(w) = δ(w − mean)
+
+    MacKay (2003), Information theory, inference and learning algorithms, chapter 41.
+    """
+
+    mean: Tensor  # [P]
+    random: int
+
+    @property
+    def scale(self) -> Tensor:
+        return torch.zeros_like(self.mean[: self.random])
+
+    @property
+    def relevance(self) -> Tensor:
+        """|mean|: a point has no noise to compare with."""
+        return self.mean[: self.random].abs()
+
+    def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
+        """The one vector there is, once."""
+        yield self.mean, 0
+
+    def pruned(self, keep: Tensor) -> Delta:
+        mean = self.mean.clone()
+        mean[: self.random] *= keep
+        return replace(self, mean=mean)

@@ -1,0 +1,119 @@
+"""KL(q‖p) for every posterior and prior: in closed form by table, by Monte Carlo otherwise.
+
+The one place where posteriors name priors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from doxa.contracts import Estimate, Posterior, Prior
+from doxa.posteriors.delta import Delta
+from doxa.posteriors.dropout import Dropout
+from doxa.posteriors.mean_field import MeanField
+from doxa.posteriors.mixture import Mixture
+from doxa.posteriors.particles import Particles
+from doxa.priors.gaussian import Gaussian
+from doxa.priors.laplace import Laplace
+from doxa.randomness import Key, normal
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A KL from N(mean, scale²), elementwise, and its slopes with respect to the mean and the log of the scale."""
+
+    value: Callable[[Any, Tensor, Tensor, Tensor], Tensor]
+    slopes: Callable[[Any, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def _gaussian(p: Gaussian, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
+    prior_scale = torch.as_tensor(p.scale, dtype=mean.dtype, device=mean.device)
+    return (
+        prior_scale.log() - log_scale + (scale.square() + (mean - p.centre).square()) / (2 * prior_scale.square()) - 0.5
+    )
+
+
+def _gaussian_slopes(p: Gaussian, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    precision = p.scale**-2
+    return (mean - p.centre).mul_(precision), scale.square().mul_(precision).sub_(1)
+
+
+def _laplace(p: Laplace, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
+    # E|w − centre| under a Gaussian is the mean of a folded normal.
+    distance = mean - p.centre
+    z = distance / scale.clamp_min(torch.finfo(scale.dtype).tiny)
+    folded = scale * math.sqrt(2 / math.pi) * (-0.5 * z.square()).exp() + distance * torch.erf(z / math.sqrt(2))
+    return math.log(2 * p.scale) + folded / p.scale - log_scale - 0.5 * math.log(2 * math.pi * math.e)
+
+
+def _laplace_slopes(p: Laplace, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    z = (mean - p.centre) / scale.clamp_min(torch.finfo(scale.dtype).tiny)
+    by_mean = torch.erf(z / math.sqrt(2)) / p.scale
+    by_log_scale = scale * math.sqrt(2 / math.pi) * (-0.5 * z.square()).exp() / p.scale - 1
+    return by_mean, by_log_scale
+
+
+CLOSED: dict[type, Closed] = {
+    Gaussian: Closed(_gaussian, _gaussian_slopes),
+    Laplace: Closed(_laplace, _laplace_slopes),
+}
+
+
+def kl(q: Posterior, p: Prior | None, samples: int = 16, key: Key = (0, "kl")) -> Estimate:
+    """KL(q‖p) over the random weights, exact where it can be.
+
+    KL(q‖p) = −H(q) − E_q[log p(w)]
+
+    Point masses have no entropy to speak of: for them, and for dropout, this is the cross-entropy −E_q[log p(w)].
+    """
+    if p is None:
+        return Estimate(0.0)
+    if isinstance(q, MeanField):
+        if type(p) in CLOSED:
+            mean = q.mean[: q.random]
+            return Estimate(_sum(CLOSED[type(p)].value(p, mean, q.scale, q.log_scale)))
+        return monte_carlo(q, p, samples, key)
+    if isinstance(q, Delta):
+        return Estimate(-_sum(p.log_prob(q.mean[: q.random])))
+    if isinstance(q, Dropout):
+        return Estimate(_sum(dropout_cross_entropy(q, p)))
+    if isinstance(q, Particles):
+        return Estimate(-_sum(p.log_prob(q.weights[:, : q.random])) / len(q.weights))
+    if isinstance(q, Mixture):
+        # By convexity the mean of the members' KLs bounds the mixture's from above.
+        parts = [kl(m, p, samples, (*key, k)) for k, m in enumerate(q.members)]
+        error = math.sqrt(sum(e.error**2 for e in parts)) / len(parts)
+        return Estimate(sum(e.value for e in parts) / len(parts), error)
+    raise TypeError(f"no KL is known from a {type(q).__name__}; add it to posteriors/divergence.py")
+
+
+def monte_carlo(q: MeanField, p: Prior, samples: int, key: Key) -> Estimate:
+    """KL(q‖p) of a mean-field Gaussian with E_q[log p] estimated from draws; the entropy is exact."""
+    entropy = _sum(q.log_scale) + q.random * 0.5 * math.log(2 * math.pi * math.e)
+    mean, scale = q.mean[: q.random], q.scale
+    found = []
+    for s in range(samples):
+        w = torch.addcmul(mean, scale, normal(q.random, (*key, s), like=scale))
+        found.append(_sum(p.log_prob(w)))
+    expected = sum(found) / samples
+    variance = sum((f - expected) ** 2 for f in found) / max(samples - 1, 1)
+    return Estimate(-entropy - expected, math.sqrt(variance / samples))
+
+
+def dropout_cross_entropy(q: Dropout, p: Prior) -> Tensor:
+    """−E_q[log p(w)] of each weight, exact: a dropped weight is 0 with its rate and mean/(1 − rate) otherwise."""
+    mean = q.mean[: q.random]
+    keep = torch.ones_like(mean)
+    for m in q.masked:
+        keep[m.start : m.stop] = 1 - m.rate
+    return -(keep * p.log_prob(mean / keep) + (1 - keep) * p.log_prob(torch.zeros_like(mean)))
+
+
+def _sum(values: Tensor) -> float:
+    return float(values.sum(dtype=torch.float64))

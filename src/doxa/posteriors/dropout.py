@@ -1,0 +1,97 @@
+"""The dropout posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from doxa.layout import Layout
+from doxa.probe import Uses
+from doxa.randomness import Key, generator
+
+
+@dataclass(frozen=True)
+class Masked:
+    """One weight tensor whose input channels are dropped together."""
+
+    start: int
+    shape: tuple[int, ...]
+    axis: int  # of the weight: its input channels
+    groups: int
+    rate: float
+
+    @property
+    def stop(self) -> int:
+        return self.start + torch.Size(self.shape).numel()
+
+    @property
+    def channels(self) -> int:
+        """Input channels of the operation."""
+        return self.shape[self.axis] * (1 if self.axis == 0 else self.groups)
+
+    def spread(self, mask: Tensor) -> Tensor:
+        """A mask over input channels [C] as one over the weight."""
+        if self.axis == 0:
+            return mask.reshape(-1, *[1] * (len(self.shape) - 1)).expand(self.shape)
+        per_group = mask.reshape(self.groups, 1, self.shape[1])
+        rows = per_group.expand(self.groups, self.shape[0] // self.groups, self.shape[1]).reshape(self.shape[:2])
+        return rows.reshape(*self.shape[:2], *[1] * (len(self.shape) - 2)).expand(self.shape)
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Each input channel of a linear map or convolution is there, or gone with all its weights.
+
+    w = mean · z / (1 − rate),  z ~ Bernoulli(1 − rate), one z for each input channel
+
+    A draw is one mask for all rows, so it is a vector of weights like any other.
+    Gal & Ghahramani (2016), Dropout as a Bayesian approximation.
+    """
+
+    mean: Tensor  # [P]
+    random: int
+    masked: tuple[Masked, ...]
+
+    @property
+    def scale(self) -> Tensor:
+        scale = torch.zeros_like(self.mean[: self.random])
+        for m in self.masked:
+            scale[m.start : m.stop] = self.mean[m.start : m.stop].abs() * (m.rate / (1 - m.rate)) ** 0.5
+        return scale
+
+    @property
+    def relevance(self) -> Tensor:
+        """|mean|: every dropped weight has the same signal-to-noise ratio."""
+        return self.mean[: self.random].abs()
+
+    def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
+        for s in range(samples):
+            source = generator((*key, s), self.mean.device)
+            w = self.mean.clone()
+            for m in self.masked:
+                kept = torch.rand(m.channels, generator=source, device=w.device, dtype=w.dtype) >= m.rate
+                factor = kept.to(w.dtype) / (1 - m.rate)
+                w[m.start : m.stop].unflatten(0, m.shape).mul_(m.spread(factor))
+            yield w, 0
+
+    def pruned(self, keep: Tensor) -> Dropout:
+        mean = self.mean.clone()
+        mean[: self.random] *= keep
+        return replace(self, mean=mean)
+
+
+def masks(layout: Layout, uses: Uses, rate: float, input_rate: float) -> tuple[Masked, ...]:
+    """What dropout reaches: the weight of every linear map and convolution, the first at the input's rate."""
+    found = []
+    calls = sorted({use.call for use in uses.single.values()})
+    for slot in layout.random_slots:
+        use = uses.single.get(slot.name)
+        if use is None or use.role != "weight":
+            continue
+        p = input_rate if use.call == calls[0] else rate
+        if p > 0:
+            found.append(Masked(slot.start, slot.shape, 0 if use.transposed else 1, use.groups, p))
+    return tuple(found)

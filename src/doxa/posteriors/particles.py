@@ -1,0 +1,52 @@
+"""A handful of weight vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from doxa.randomness import Key
+
+
+@dataclass(frozen=True)
+class Particles:
+    """Equal belief in each of S vectors of weights: what an ensemble of point estimates, or a sampler, ends with.
+
+    q(w) = (1/S) Σₛ δ(w − wₛ)
+
+    Lakshminarayanan et al. (2017), Simple and scalable predictive uncertainty estimation using deep ensembles.
+    """
+
+    weights: Tensor  # [S, P]
+    random: int
+
+    @property
+    def mean(self) -> Tensor:
+        """The middle of the particles; as weights of a net it is rarely a good one."""
+        return self.weights.mean(0)
+
+    @property
+    def scale(self) -> Tensor:
+        return self.weights[:, : self.random].std(0, correction=0)
+
+    @property
+    def relevance(self) -> Tensor:
+        """Root mean square over the particles: their spread is between nets, not noise within one."""
+        return self.weights[:, : self.random].square().mean(0).sqrt()
+
+    def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
+        """Every particle once, whatever `samples` says: drawing again would add nothing."""
+        for s, w in enumerate(self.weights):
+            yield w, s
+
+    def pruned(self, keep: Tensor) -> Particles:
+        weights = self.weights.clone()
+        weights[:, : self.random] *= keep
+        return replace(self, weights=weights)
+
+
+def of(weights: list[Tensor], random: int) -> Particles:
+    return Particles(torch.stack(weights), random)

@@ -1,0 +1,114 @@
+"""Posterior × net × x → draws. The only place that decides how draws and rows are worked through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from doxa.contracts import Inputs, Likelihood, Posterior
+from doxa.layout import Layout, call, mode
+from doxa.randomness import Key, isolated
+from doxa.rows import count, take
+
+ROWS = 2048  # swept at a time
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What S draws of the weights say of B rows: one coherent function a draw.
+
+    `outputs` are the net's raw outputs [S, B, ·]; `parameters` the likelihood's own, [S, 1, ·].
+    """
+
+    outputs: Tensor
+    likelihood: Likelihood
+    parameters: Mapping[str, Tensor]
+
+    def __len__(self) -> int:
+        return self.outputs.shape[0]
+
+    @property
+    def means(self) -> Tensor:
+        """E[y | x, wₛ] for each draw [S, B, ·]: class probabilities, or locations."""
+        return self.likelihood.mean(self.outputs, self.parameters)
+
+    @property
+    def mean(self) -> Tensor:
+        """The posterior predictive mean [B, ·]: probabilities are averaged, never logits."""
+        return self.means.mean(0)
+
+    @property
+    def aleatoric(self) -> Tensor:
+        """The part of the standard deviation that no amount of data would remove: √E[Var(y | w)]."""
+        return self.likelihood.variance(self.outputs, self.parameters).mean(0).sqrt()
+
+    @property
+    def epistemic(self) -> Tensor:
+        """The part that comes from not knowing the weights: √Var(E[y | w])."""
+        return self.means.std(0, correction=0)
+
+    @property
+    def std(self) -> Tensor:
+        """Standard deviation [B, ·]: of y, noise included, for regression; of the probabilities for classification."""
+        if getattr(self.likelihood, "discrete", False):
+            return self.epistemic
+        return (self.aleatoric.square() + self.epistemic.square()).sqrt()
+
+    def quantile(self, q: float) -> Tensor:
+        """The q-quantile [B, ·]: of y, noise included, for regression; of each probability for classification."""
+        return self.likelihood.quantile(self.outputs, q, self.parameters)
+
+    def entropy(self) -> Tensor:
+        """H[y | x] in nats [B]: how unsure the averaged prediction is."""
+        return self.likelihood.entropy(self.outputs, self.parameters)[0]
+
+    def mutual_information(self) -> Tensor:
+        """I[y; w | x] in nats [B]: how much of that is disagreement between draws (Houlsby et al., 2011)."""
+        mixed, parts = self.likelihood.entropy(self.outputs, self.parameters)
+        return (mixed - parts).clamp_min(0)
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        """log p(y | x, wₛ) of each draw and row [S, B]."""
+        return self.likelihood.log_prob(self.outputs, self.likelihood.check(self.outputs[0], y), self.parameters)
+
+
+def precision(device: torch.device, autocast: torch.dtype | None) -> AbstractContextManager[object]:
+    """Run the net in a lower precision, if asked to; always from fresh casts of the weights."""
+    if torch.is_autocast_enabled(device.type):
+        torch.clear_autocast_cache()
+    return torch.autocast(device.type, dtype=autocast) if autocast is not None else nullcontext()
+
+
+@torch.no_grad()
+def sweep(
+    net: nn.Module,
+    layout: Layout,
+    posterior: Posterior,
+    likelihood: Likelihood,
+    buffers: Sequence[Mapping[str, Tensor]],
+    x: Inputs,
+    samples: int,
+    key: Key,
+    rows: int = ROWS,
+    autocast: torch.dtype | None = None,
+) -> Draws:
+    """Draw the weights once, then sweep the rows in chunks; chunking never changes a draw."""
+    outputs, parameters = [], []
+    device = posterior.mean.device
+    with mode(net, training=False), isolated(device):
+        for flat, member in posterior.draws(samples, key):
+            weights = layout.weights(flat)
+            parts = []
+            for start in range(0, count(x), rows):
+                with precision(device, autocast):
+                    parts.append(
+                        call(net, weights, buffers[member], take(x, slice(start, start + rows))).to(flat.dtype)
+                    )
+            outputs.append(torch.cat(parts))
+            parameters.append(layout.parameters(flat))
+    stacked = {k: torch.stack([p[k] for p in parameters]).unsqueeze(1) for k in parameters[0]}
+    return Draws(torch.stack(outputs), likelihood, stacked)

@@ -1,0 +1,35 @@
+"""The Gaussian prior."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from doxa.contracts import Centre
+from doxa.errors import require_positive
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Weights near their centre, with a typical distance: weight decay as a belief.
+
+    p(w) = N(w; centre, scale²)
+
+    `scale` is a number or one per random weight [R]; `centre` a number, a vector [R], a net or its state dict.
+    MacKay (1992), A practical Bayesian framework for backpropagation networks.
+    """
+
+    scale: float | Tensor = 1.0
+    centre: Centre = 0.0
+
+    def __post_init__(self) -> None:
+        require_positive("scale", self.scale)
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        scale = w.new_tensor(self.scale) if isinstance(self.scale, float | int) else self.scale
+        return -0.5 * ((w - self.centre) / scale).square() - scale.log() - 0.5 * math.log(2 * math.pi)
+
+    def grad_log_prob(self, w: Tensor) -> Tensor:
+        return (self.centre - w) / self.scale**2

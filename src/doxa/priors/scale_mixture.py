@@ -1,0 +1,52 @@
+"""The scale mixture of two Gaussians."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from doxa.contracts import Centre
+from doxa.errors import BadInput, require_positive
+
+
+@dataclass(frozen=True)
+class ScaleMixture:
+    """A wide Gaussian for the weights that matter and a narrow spike for those that do not.
+
+    p(w) = π N(w; centre, wide²) + (1 − π) N(w; centre, narrow²)
+
+    `share` is π; `centre` a number, a vector [R], a net or its state dict.
+    Blundell et al. (2015), Weight uncertainty in neural networks.
+    """
+
+    share: float = 0.5
+    wide: float = 1.0
+    narrow: float = math.exp(-7)
+    centre: Centre = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise BadInput(
+                f"share must lie strictly between 0 and 1, got {self.share}; use priors.gaussian for one part"
+            )
+        require_positive("wide", self.wide)
+        require_positive("narrow", self.narrow)
+        if self.narrow >= self.wide:
+            raise BadInput(f"narrow ({self.narrow}) must be smaller than wide ({self.wide})")
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        square = (w - self.centre).square()
+        wide = math.log(self.share) - math.log(self.wide) - square / (2 * self.wide**2)
+        narrow = math.log1p(-self.share) - math.log(self.narrow) - square / (2 * self.narrow**2)
+        return torch.logaddexp(wide, narrow) - 0.5 * math.log(2 * math.pi)
+
+    def grad_log_prob(self, w: Tensor) -> Tensor:
+        # The share of the wide part at w is a sigmoid of the log-ratio of the two: nothing overflows.
+        distance = w - self.centre
+        wide, narrow = self.wide**-2, self.narrow**-2
+        odds = math.log(self.share / (1 - self.share)) + math.log(self.narrow / self.wide)
+        responsible = distance.square().mul_(0.5 * (narrow - wide)).add_(odds).sigmoid_()
+        return distance.mul_(responsible.mul_(narrow - wide).sub_(narrow))

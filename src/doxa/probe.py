@@ -1,0 +1,173 @@
+"""How a net really uses each of its weights, found by running it once and watching."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
+from doxa.contracts import Inputs
+from doxa.errors import BadInput
+from doxa.layout import Layout, call, mode
+from doxa.randomness import isolated
+from doxa.rows import first as first_rows
+
+# The operations whose noise can be moved from the weights to the rows.
+OPERATIONS: tuple[Callable[..., Tensor], ...] = (
+    F.linear,
+    F.conv1d,
+    F.conv2d,
+    F.conv3d,
+    F.conv_transpose1d,
+    F.conv_transpose2d,
+    F.conv_transpose3d,
+)
+
+
+def opened(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same torch function without its first question, whether someone overrides it: its inside becomes visible."""
+    assert isinstance(function, types.FunctionType)
+    asks = {k: _nobody for k in function.__globals__ if k.startswith("has_torch_function")}
+    copy = types.FunctionType(
+        function.__code__,
+        {**function.__globals__, **asks},
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def _nobody(*_: Any) -> bool:
+    return False
+
+
+# torch's attention is one Python function that hides the linear maps inside it.
+ATTENTION = F.multi_head_attention_forward
+OPEN_ATTENTION = opened(ATTENTION)
+
+
+@dataclass(frozen=True)
+class Use:
+    """The one place where a net uses a weight."""
+
+    operation: str
+    call: int  # which of the pass's linear maps and convolutions, from 0
+    role: str  # "weight" or "bias"
+    channel_axis: int  # of the operation's input
+    row_axes: tuple[int, ...]  # axes of the operation's input that grow with the number of rows
+    groups: int
+    transposed: bool
+
+
+@dataclass(frozen=True)
+class Uses:
+    """For each random weight: its one use by a linear map or convolution, or why it has none."""
+
+    single: Mapping[str, Use]
+    other: Mapping[str, str]
+
+    def operations(self) -> dict[int, dict[str, str]]:
+        """The calls in order, each with the names of its random weight and bias."""
+        found: dict[int, dict[str, str]] = {}
+        for name, use in sorted(self.single.items(), key=lambda item: item[1].call):
+            found.setdefault(use.call, {})[use.role] = name
+        return found
+
+
+def arguments(
+    args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Tensor, Tensor, Tensor | None, tuple[Any, ...], dict[str, Any]]:
+    """Input, weight, bias and the rest of a call to one of OPERATIONS, however it was spelled."""
+    names = ("input", "weight", "bias")
+    head = [*args[:3], *(kwargs.get(n) for n in names[len(args[:3]) :])]
+    rest = {k: v for k, v in kwargs.items() if k not in names}
+    return head[0], head[1], head[2], tuple(args[3:]), rest
+
+
+class _Watch(TorchFunctionMode):
+    """Notes every function that is handed one of the leaves and returns a tensor."""
+
+    def __init__(self, leaves: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.names = {id(leaf): name for name, leaf in leaves.items()}
+        self.seen: dict[str, list[str]] = {name: [] for name in leaves}
+        self.uses: dict[str, Use] = {}
+        self.shapes: list[tuple[int, ...]] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is ATTENTION:
+            with self:
+                return OPEN_ATTENTION(*args, **kwargs)
+        result = func(*args, **kwargs)
+        if not any(isinstance(leaf, Tensor) for leaf in tree_leaves(result)):
+            return result
+        touched = {self.names[id(a)] for a in tree_leaves((args, kwargs)) if id(a) in self.names}
+        for name in touched:
+            self.seen[name].append(getattr(func, "__name__", str(func)).strip("_"))
+        if func in OPERATIONS and touched:
+            self._note(func, args, kwargs)
+        return result
+
+    def _note(self, func: Any, args: Any, kwargs: Any) -> None:
+        x, weight, bias, rest, named = arguments(args, kwargs)
+        # Every convolution's seventh argument is its groups.
+        groups = 1 if func is F.linear else rest[3] if len(rest) > 3 else named.get("groups", 1)
+        axis = x.dim() - 1 if func is F.linear else x.dim() - weight.dim() + 1
+        for role, tensor in (("weight", weight), ("bias", bias)):
+            if id(tensor) in self.names:
+                use = Use(func.__name__, len(self.shapes), role, axis, (), groups, "transpose" in func.__name__)
+                self.uses[self.names[id(tensor)]] = use
+        self.shapes.append(tuple(x.shape))
+
+
+def probe(
+    net: nn.Module, layout: Layout, start: Tensor, buffers: Mapping[str, Tensor], x: Inputs
+) -> tuple[Uses, Tensor]:
+    """Sort a net's random weights by use, from two passes over a few rows; also an example of its output.
+
+    A weight used exactly once, by a linear map or a convolution whose input holds the rows, can be given noise for each
+    row. Two passes with different numbers of rows show which axes the rows are in.
+    """
+    watches, outputs = [], []
+    for rows in (2, 3):
+        leaves = {k: v.detach().requires_grad_() for k, v in layout.weights(start).items()}
+        watch = _Watch(leaves)
+        copies = {k: b.clone() for k, b in buffers.items()}
+        with isolated(start.device), mode(net, training=True), watch:
+            outputs.append(call(net, leaves, copies, first_rows(x, rows)).detach())
+        watches.append(watch)
+    first, second = watches
+    if first.seen != second.seen:
+        changed = [k for k in first.seen if first.seen[k] != second.seen[k]]
+        raise BadInput(f"the net uses {changed} differently from pass to pass; Doxa needs one fixed flow of weights")
+    single: dict[str, Use] = {}
+    other: dict[str, str] = {}
+    for slot in layout.random_slots:
+        functions = first.seen[slot.name]
+        use = first.uses.get(slot.name)
+        if not functions:
+            other[slot.name] = "never used"
+        elif use is None or len(functions) > 1:
+            other[slot.name] = "used by " + " and ".join(functions)
+        else:
+            axes = tuple(
+                i
+                for i, (a, b) in enumerate(zip(first.shapes[use.call], second.shapes[use.call], strict=True))
+                if a != b
+            )
+            if axes and use.channel_axis not in axes:
+                single[slot.name] = Use(
+                    use.operation, use.call, use.role, use.channel_axis, axes, use.groups, use.transposed
+                )
+            else:
+                other[slot.name] = f"used by {use.operation} on an input without rows"
+    return Uses(single, other), outputs[0]

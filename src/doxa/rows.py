@@ -1,0 +1,92 @@
+"""Rows of data, whatever they came as: arrays or tensors, one input or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from doxa.contracts import Inputs
+from doxa.errors import BadInput
+
+
+def each(x: Inputs, f: Callable[[Tensor], Tensor]) -> Inputs:
+    """Apply f to every tensor of the inputs."""
+    if isinstance(x, dict):
+        return {k: f(v) for k, v in x.items()}
+    return tuple(f(v) for v in x) if isinstance(x, tuple) else f(x)
+
+
+def tensors(x: Inputs) -> list[tuple[str, Tensor]]:
+    """Every tensor of the inputs with a name for it."""
+    if isinstance(x, dict):
+        return [(f"x[{k!r}]", v) for k, v in x.items()]
+    return [(f"x[{i}]", v) for i, v in enumerate(x)] if isinstance(x, tuple) else [("x", x)]
+
+
+def count(x: Inputs) -> int:
+    """How many rows there are."""
+    return tensors(x)[0][1].shape[0]
+
+
+def take(x: Inputs, index: Tensor | slice) -> Inputs:
+    """The rows at an index."""
+    return each(x, lambda t: t[index])
+
+
+def first(x: Inputs, number: int) -> Inputs:
+    """The first `number` rows, repeated if there are fewer."""
+    return each(x, lambda t: t[torch.arange(number, device=t.device) % t.shape[0]])
+
+
+def as_tensor(value: Any, name: str) -> Tensor:
+    """An array, list or tensor as a tensor."""
+    if isinstance(value, Tensor):
+        return value
+    try:
+        return torch.from_numpy(np.array(value))
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{name} is a {type(value).__name__} that is no numeric array: {error}") from None
+
+
+def as_inputs(x: Any, like: Tensor) -> Inputs:
+    """Inputs for a net whose weights are `like`: tensors, on its device, floating ones of its dtype, checked."""
+    if isinstance(x, dict):
+        inputs: Inputs = {str(k): as_tensor(v, f"x[{k!r}]") for k, v in x.items()}
+    elif isinstance(x, tuple):
+        inputs = tuple(as_tensor(v, f"x[{i}]") for i, v in enumerate(x))
+    else:
+        inputs = as_tensor(x, "x")
+    named = tensors(inputs)
+    parts = x.values() if isinstance(x, dict) else x if isinstance(x, tuple) else [x]
+    # Arrays are brought to the net's dtype; a tensor's dtype is its owner's decision.
+    given = {name for (name, _), part in zip(named, parts, strict=True) if isinstance(part, Tensor)}
+    if not named:
+        raise BadInput("x is empty: it must hold at least one tensor")
+    for name, tensor in named:
+        if tensor.dim() == 0 or tensor.shape[0] == 0:
+            raise BadInput(f"{name} has shape {tuple(tensor.shape)} and so no rows; give at least one row of data")
+        if tensor.shape[0] != named[0][1].shape[0]:
+            raise BadInput(f"{name} has {tensor.shape[0]} rows but {named[0][0]} has {named[0][1].shape[0]}")
+        if tensor.dtype.is_floating_point and tensor.dtype != like.dtype and name in given:
+            raise BadInput(
+                f"{name} is {tensor.dtype} but the net's weights are {like.dtype}; bring them to one dtype, "
+                f"e.g. {name}.to({like.dtype})"
+            )
+        require_finite(name, tensor)
+    return each(inputs, lambda t: t.to(like) if t.dtype.is_floating_point else t.to(like.device))
+
+
+def require_finite(name: str, tensor: Tensor) -> None:
+    """Refuse NaN and infinity, and say where the first one is."""
+    if not tensor.dtype.is_floating_point or bool(tensor.isfinite().all()):
+        return
+    bad = ~tensor.isfinite()
+    where = tuple(int(i) for i in bad.nonzero()[0])
+    raise BadInput(
+        f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first at {list(where)}; "
+        "drop or fill those rows before fitting"
+    )

@@ -1,0 +1,74 @@
+"""Weights on the KL: known values, composition, refusals. The laws of all of them are in tests/laws."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from doxa.contracts import Moment
+from doxa.errors import BadInput
+from doxa.kl_weights import annealed, geometric, tempered, uniform
+
+
+def at(step: int, batches: int = 4, epochs: int = 3) -> Moment:
+    return Moment(step, epochs * batches, step % batches, batches, ("test", step))
+
+
+def test_uniform_is_one() -> None:
+    assert [uniform()(at(step)) for step in range(12)] == [1.0] * 12
+
+
+def test_geometric_is_the_formula_of_the_paper() -> None:
+    expected = [4 * 2 ** (4 - i) / (2**4 - 1) for i in (1, 2, 3, 4)]
+    assert [geometric()(at(step)) for step in range(12)] == pytest.approx(expected * 3)
+
+
+def test_geometric_survives_long_epochs() -> None:
+    assert geometric()(at(0, batches=100_000)) == pytest.approx(50_000)
+    assert geometric()(at(1, batches=100_000)) == pytest.approx(25_000)
+    assert geometric()(at(99_999, batches=100_000)) == 0.0
+
+
+def test_annealed_rises_in_a_straight_line_and_stays() -> None:
+    weights = [annealed(1.5)(at(step)) for step in range(12)]
+    assert weights == pytest.approx([0, 1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1, 1, 1, 1, 1, 1])
+    assert weights[6:] == [1.0] * 6
+    assert [annealed(1, start=0.2)(at(step)) for step in range(6)] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1, 1])
+
+
+def test_tempered_multiplies() -> None:
+    assert tempered(0.1)(at(3)) == 0.1
+
+
+def test_wrapping_multiplies_what_is_wrapped() -> None:
+    for step in range(12):
+        both = annealed(2, of=tempered(0.1, of=geometric()))(at(step))
+        assert both == pytest.approx(annealed(2)(at(step)) * 0.1 * geometric()(at(step)))
+        assert tempered(0.1, of=annealed(2, of=geometric()))(at(step)) == pytest.approx(both)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: annealed(0),
+        lambda: annealed(-1),
+        lambda: annealed(math.inf),
+        lambda: annealed(5, start=-0.1),
+        lambda: annealed(5, start=1.1),
+        lambda: annealed(5, start=math.nan),
+        lambda: annealed(5, of=1.0),
+        lambda: tempered(0),
+        lambda: tempered(math.nan),
+        lambda: tempered(0.5, of="uniform"),
+    ],
+)
+def test_refuses_what_makes_no_schedule(make) -> None:
+    with pytest.raises(BadInput):
+        make()
+
+
+def test_settings_compare_and_print() -> None:
+    assert annealed(5, of=tempered(0.1)) == annealed(5, of=tempered(0.1))
+    assert annealed(5) != annealed(6)
+    assert repr(annealed(5)) == "Annealed(epochs=5, start=0.0, of=Uniform())"

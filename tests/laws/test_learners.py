@@ -1,0 +1,289 @@
+"""Laws of the learners' room: exact answers where there are any, the same bits for the same seed, nothing touched."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import doxa
+from doxa import kl_weights, learners, likelihoods, noise, posteriors, priors, rates
+from doxa.errors import Interrupted
+from zoo import CASES
+
+ROWS, SIZE, NOISE, PRIOR = 96, 4, 0.5, 0.7
+
+
+@functools.cache
+def regression() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A linear model with a bias; inputs, targets, and the exact posterior's mean and precision Λ."""
+    source = torch.Generator().manual_seed(0)
+    x = torch.randn(ROWS, SIZE, generator=source) @ torch.randn(SIZE, SIZE, generator=source) * 0.6
+    design = torch.cat([x, torch.ones(ROWS, 1)], 1).double()
+    y = (
+        design @ torch.tensor([0.5, -1.0, 0.3, 0.8, 0.2]).double()
+        + NOISE * torch.randn(ROWS, generator=source).double()
+    )
+    precision = design.T @ design / NOISE**2 + torch.eye(SIZE + 1).double() / PRIOR**2
+    mean = torch.linalg.solve(precision, design.T @ y / NOISE**2)
+    return x, y.float()[:, None], mean.float(), precision.float()
+
+
+def linear() -> nn.Module:
+    torch.manual_seed(3)
+    return nn.Linear(SIZE, 1)
+
+
+def fit(learner, epochs: int, lr: float, batch_size: int = ROWS, **more) -> doxa.Belief:
+    x, y, _, _ = regression()
+    return doxa.fit(
+        linear(),
+        (x, y),
+        learner=learner,
+        likelihood=likelihoods.gaussian(NOISE),
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=rates.cosine(lr),
+        **more,
+    )
+
+
+@pytest.mark.parametrize("kind", noise.TABLE)
+def test_variational_recovers_the_exact_posterior(kind: str) -> None:
+    """Means within 0.02 posterior standard deviations, scales within 2 % of the mean-field optimum 1/√Λᵢᵢ."""
+    learner = learners.variational(
+        priors.gaussian(PRIOR),
+        noise.TABLE[kind],
+        samples=8,
+        antithetic=True,
+        posterior=posteriors.mean_field(scale=0.1),
+    )
+    q = fit(learner, epochs=3000, lr=0.03).posterior
+    _, _, mean, precision = regression()
+    deviation = torch.linalg.inv(precision).diagonal().sqrt()
+    assert float(((q.mean - mean) / deviation).abs().max()) < 0.02
+    optimum = precision.diagonal().rsqrt()
+    assert float((q.scale / optimum - 1).abs().max()) < 0.02
+
+
+def test_variational_with_minibatches_keeps_the_weight_of_the_data() -> None:
+    """The KL is weighed by the size of the data, not of the batch: small batches reach the same posterior."""
+    learner = learners.variational(
+        priors.gaussian(PRIOR), noise.local, samples=4, antithetic=True, posterior=posteriors.mean_field(scale=0.1)
+    )
+    q = fit(learner, epochs=800, lr=0.03, batch_size=24).posterior
+    _, _, mean, precision = regression()
+    deviation = torch.linalg.inv(precision).diagonal().sqrt()
+    assert float(((q.mean - mean) / deviation).abs().max()) < 0.1
+    assert float((q.scale * precision.diagonal().sqrt() - 1).abs().max()) < 0.05
+
+
+def test_the_temperature_scales_the_posterior() -> None:
+    """KL weight T gives the posterior of the likelihood raised to 1/T: precision XᵀX/(Tσ²) + 1/s²."""
+    x, y, _, precision = regression()
+    cold = (precision - torch.eye(SIZE + 1) / PRIOR**2) / 0.1 + torch.eye(SIZE + 1) / PRIOR**2
+    learner = learners.variational(
+        priors.gaussian(PRIOR),
+        noise.local,
+        samples=4,
+        antithetic=True,
+        posterior=posteriors.mean_field(scale=0.1),
+        kl_weight=kl_weights.tempered(0.1),
+    )
+    q = fit(learner, epochs=1500, lr=0.03).posterior
+    assert float((q.scale * cold.diagonal().sqrt() - 1).abs().max()) < 0.05
+
+
+@pytest.mark.parametrize("prior", [priors.scale_mixture(0.5, PRIOR, PRIOR * 0.999), priors.student_t(1e6, PRIOR)])
+def test_monte_carlo_priors_reach_the_same_posterior(prior) -> None:
+    """A mixture of two equal Gaussians, and a Student-t of many degrees, are the Gaussian: same answer without its KL."""
+    learner = learners.variational(
+        prior, noise.local, samples=8, antithetic=True, posterior=posteriors.mean_field(scale=0.1)
+    )
+    q = fit(learner, epochs=2000, lr=0.03).posterior
+    _, _, mean, precision = regression()
+    deviation = torch.linalg.inv(precision).diagonal().sqrt()
+    assert float(((q.mean - mean) / deviation).abs().max()) < 0.05
+    assert float((q.scale * precision.diagonal().sqrt() - 1).abs().max()) < 0.04
+
+
+def test_maximum_likelihood_is_least_squares() -> None:
+    x, y, _, _ = regression()
+    design = torch.cat([x, torch.ones(ROWS, 1)], 1)
+    expected = torch.linalg.lstsq(design, y).solution[:, 0]
+    found = fit(learners.point(), epochs=1500, lr=0.05).posterior.mean
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_map_under_a_gaussian_prior_is_the_exact_mean() -> None:
+    found = fit(learners.point(priors.gaussian(PRIOR)), epochs=1500, lr=0.05).posterior.mean
+    torch.testing.assert_close(found, regression()[2], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", priors.TABLE)
+def test_map_ends_where_the_gradients_balance(name: str) -> None:
+    """At the optimum, Σᵢ ∇ log p(yᵢ | xᵢ, w) + ∇ log p(w) = 0, or lies inside the Laplace prior's corner."""
+    prior = {"laplace": priors.laplace(0.2), "scale_mixture": priors.scale_mixture(0.5, 1.0, 0.1)}.get(
+        name, priors.TABLE[name]()
+    )
+    w = fit(learners.point(prior), epochs=2000, lr=0.05).posterior.mean
+    x, y, _, _ = regression()
+    design = torch.cat([x, torch.ones(ROWS, 1)], 1)
+    pull = design.T @ (y[:, 0] - design @ w) / NOISE**2
+    left = pull + prior.grad_log_prob(w)
+    corner = (w.abs() < 1e-2) & (pull.abs() < 5 + 0.5) if name == "laplace" else torch.zeros_like(w, dtype=torch.bool)
+    assert float(left[~corner].abs().max()) < 0.05
+
+
+def test_dropout_of_inputs_is_ridge_regression() -> None:
+    """min E‖y − X(m∘z)/(1−p)‖² = ‖y − Xm‖² + p/(1−p) Σⱼ m_j² ‖xⱼ‖² (Srivastava et al., 2014, section 9.1)."""
+    rate = 0.3
+    x, y, _, _ = regression()
+    design = torch.cat([x, torch.ones(ROWS, 1)], 1).double()
+    penalty = torch.diag(torch.cat([x.double().square().sum(0) * rate / (1 - rate), torch.zeros(1).double()]))
+    expected = torch.linalg.solve(design.T @ design + penalty, design.T @ y.double()[:, 0]).float()
+    found = fit(learners.dropout(rate=0.3, input_rate=rate), epochs=4000, lr=0.03).posterior.mean
+    torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
+
+
+def test_an_ensemble_of_learners_recovers_the_posterior_in_every_member() -> None:
+    found = fit(learners.ensemble(learners.point(priors.gaussian(PRIOR)), 3), epochs=1500, lr=0.05).posterior
+    assert isinstance(found, posteriors.particles)
+    for w in found.weights:
+        torch.testing.assert_close(w, regression()[2], rtol=1e-3, atol=1e-3)
+
+
+LEARNERS = {
+    "maximum_likelihood": learners.point(),
+    "map": learners.point(priors.laplace(0.5)),
+    "dropout": learners.dropout(0.3, prior=priors.gaussian(1.0)),
+    **{f"variational_{k}": learners.variational(priors.gaussian(1.0), n) for k, n in noise.TABLE.items()},
+    "variational_antithetic": learners.variational(
+        priors.scale_mixture(),
+        noise.local,
+        samples=2,
+        antithetic=True,
+        kl_weight=kl_weights.annealed(2, of=kl_weights.geometric()),
+    ),
+    "variational_per_layer": learners.variational(
+        priors.student_t(), noise.flipout, samples=2, posterior=posteriors.mean_field(per="layer")
+    ),
+    "ensemble": learners.ensemble(learners.point(), 2),
+    "ensemble_variational": learners.ensemble(learners.variational(priors.gaussian(1.0), noise.local), 2),
+}
+OPTIMISERS = {
+    "adam": None,
+    "sgd": functools.partial(torch.optim.SGD, momentum=0.9),
+    "adamw": torch.optim.AdamW,
+}
+
+
+def test_every_learner_of_the_table_is_here() -> None:
+    assert {type(v) for v in LEARNERS.values()} == set(learners.TABLE.values())
+
+
+def small(learner, folder=None, net: nn.Module | None = None, **more) -> doxa.Belief:
+    case = CASES["batch_norm"]
+    net = case.net() if net is None else net
+    x, y = case.data(50)
+    return doxa.fit(
+        net,
+        more.pop("data", (x, y)),
+        learner=learner,
+        likelihood=likelihoods.categorical(),
+        epochs=4,
+        batch_size=16,
+        lr=rates.cosine(1e-2),
+        validation=(x[:20], y[:20]),
+        checkpoint=folder,
+        **more,
+    )
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_same_seed_same_bits_and_nothing_touched(name: str, tmp_path) -> None:
+    net = CASES["batch_norm"].net()
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+    net.eval()
+    torch.manual_seed(123)
+    expected = torch.randn(3)
+    torch.manual_seed(123)
+    small(LEARNERS[name], net=net).save(tmp_path / "a.doxa")
+    assert torch.equal(torch.randn(3), expected)
+    assert all(torch.equal(v, before[k]) for k, v in net.state_dict().items())
+    assert not any(m.training for m in net.modules())
+    assert all(p.grad is None for p in net.parameters())
+    small(LEARNERS[name]).save(tmp_path / "b.doxa")
+    assert (tmp_path / "a.doxa").read_bytes() == (tmp_path / "b.doxa").read_bytes()
+    small(LEARNERS[name], seed=1).save(tmp_path / "c.doxa")
+    assert (tmp_path / "a.doxa").read_bytes() != (tmp_path / "c.doxa").read_bytes()
+
+
+class Halting(nn.Module):
+    """The same net, which sends this process a Ctrl-C in its n-th training pass."""
+
+    def __init__(self, net: nn.Module, at: int) -> None:
+        super().__init__()
+        self.net, self.left = net, at
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+        return self.net(x)
+
+
+def wrapped(at: int = -1) -> nn.Module:
+    return Halting(CASES["batch_norm"].net(), at)
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_resumed_equals_uninterrupted_byte_for_byte(name: str, optimiser: str, tmp_path) -> None:
+    """Stopped in the middle of an epoch, at an epoch's end and again later, the final file is the same."""
+    if optimiser != "adam" and name not in ("map", "variational_local", "ensemble"):
+        pytest.skip("other optimisers are shown on three learners")
+    more = {"optimiser": OPTIMISERS[optimiser], "patience": 3}
+    small(LEARNERS[name], tmp_path / "whole", net=wrapped(), **more)
+    passes = getattr(LEARNERS[name], "members", 1) * getattr(LEARNERS[name], "samples", 1)
+    # Two probing passes come first (four with validation), then `passes` a step, four steps an epoch.
+    for stop in (4 + 2 * passes, 4 + 4 * passes, 4 + 5 * passes + 1):
+        with pytest.raises(Interrupted, match="resume=True"):
+            small(LEARNERS[name], tmp_path / "cut", net=wrapped(stop), resume=True, **more)
+    small(LEARNERS[name], tmp_path / "cut", net=wrapped(), resume=True, **more)
+    assert (tmp_path / "whole/belief.doxa").read_bytes() == (tmp_path / "cut/belief.doxa").read_bytes()
+    assert (tmp_path / "whole/checkpoint.doxa").read_bytes() == (tmp_path / "cut/checkpoint.doxa").read_bytes()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_resumed_equals_uninterrupted_with_a_loader(workers: int, tmp_path) -> None:
+    def loader() -> DataLoader:
+        x, y = CASES["batch_norm"].data(50)
+        own = torch.Generator().manual_seed(7)
+        return DataLoader(TensorDataset(x, y), batch_size=16, shuffle=True, num_workers=workers, generator=own)
+
+    learner = LEARNERS["variational_local"]
+    small(learner, tmp_path / "whole", net=wrapped(), data=loader())
+    with pytest.raises(Interrupted):
+        small(learner, tmp_path / "cut", net=wrapped(4 + 6), data=loader())
+    small(learner, tmp_path / "cut", net=wrapped(), data=loader(), resume=True)
+    assert (tmp_path / "whole/belief.doxa").read_bytes() == (tmp_path / "cut/belief.doxa").read_bytes()
+
+
+def test_every_epoch_checkpoint_resumes_to_the_same_bytes(tmp_path) -> None:
+    """Each of a run's checkpoints, kept aside as it was written, leads to the same end."""
+    learner = LEARNERS["variational_flipout"]
+    small(learner, tmp_path / "whole", net=wrapped())
+    whole = (tmp_path / "whole/belief.doxa").read_bytes()
+    for stop in range(1, 16):
+        folder = tmp_path / f"cut{stop}"
+        with pytest.raises(Interrupted):
+            small(learner, folder, net=wrapped(4 + stop))
+        small(learner, folder, net=wrapped(), resume=True)
+        assert (folder / "belief.doxa").read_bytes() == whole

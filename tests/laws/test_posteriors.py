@@ -1,0 +1,188 @@
+"""Laws of the posteriors' room: every row of its table obeys them."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from doxa import Belief, likelihoods, load, posteriors, priors
+from doxa.contracts import Posterior
+from doxa.layout import constants, lay_out
+from doxa.posteriors import MeanField
+from doxa.posteriors.divergence import kl
+from doxa.posteriors.dropout import masks
+from doxa.posteriors.mean_field import Family, inverse_softplus, log_slope, log_softplus, softplus
+from doxa.probe import probe
+from zoo import CASES
+
+
+def net() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(2, 4, 3, groups=2),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.ConvTranspose2d(4, 3, 2),
+        nn.Flatten(),
+        nn.Linear(75, 3),
+    )
+
+
+X = torch.randn(7, 2, 6, 6, generator=torch.Generator().manual_seed(1))
+
+
+def example(name: str) -> Posterior:
+    layout, start = lay_out(net())
+    random = layout.random
+    source = torch.Generator().manual_seed(2)
+
+    def mean_field(seed: int) -> MeanField:
+        rho = torch.rand(random, generator=torch.Generator().manual_seed(seed)) * 3 - 4
+        mean = start.clone()
+        mean[:random] += 0.1 * torch.randn(random, generator=source)
+        return MeanField(mean, rho)
+
+    uses, _ = probe(net(), layout, start, constants(net()), X)
+    return {
+        "delta": lambda: posteriors.delta(start, random),
+        "mean_field": lambda: mean_field(3),
+        "dropout": lambda: posteriors.dropout(start, random, masks(layout, uses, 0.4, 0.2)),
+        "particles": lambda: posteriors.particles(start + 0.1 * torch.randn(5, len(start), generator=source), random),
+        "mixture": lambda: posteriors.mixture((mean_field(3), mean_field(4), mean_field(5))),
+    }[name]()
+
+
+def belief(name: str) -> Belief:
+    q = example(name)
+    layout, _ = lay_out(net())
+    members = {"particles": 5, "mixture": 3}.get(name, 1)
+    return Belief(
+        net(), likelihoods.categorical(), q, layout, (constants(net()),) * members, prior=priors.gaussian(1.0)
+    )
+
+
+@pytest.mark.parametrize("name", posteriors.TABLE)
+def test_moments_match_mean_and_scale(name: str) -> None:
+    q = example(name)
+    draws = torch.stack([w for w, _ in q.draws(6000, (0,))]).double()
+    random = len(q.scale)
+    if name in ("delta", "particles"):
+        torch.testing.assert_close(draws.mean(0).float(), q.mean)
+        torch.testing.assert_close(draws[:, :random].std(0, correction=0).float(), q.scale)
+        return
+    varies = q.scale > 0
+    assert bool(varies.any())
+    z = (draws.mean(0) - q.mean)[:random][varies] / (q.scale[varies] / math.sqrt(len(draws)))
+    assert float(z.abs().max()) < 5
+    assert float((draws[:, :random].std(0)[varies] / q.scale[varies]).log().abs().max()) < 0.1
+    still = torch.cat([~varies, torch.ones(draws.shape[1] - random, dtype=torch.bool)])
+    torch.testing.assert_close(draws[:, still].float(), q.mean[still].expand(len(draws), -1))
+
+
+@pytest.mark.parametrize("name", posteriors.TABLE)
+def test_draws_depend_on_the_key_alone(name: str) -> None:
+    q = example(name)
+    first, again, other = (torch.stack([w for w, _ in q.draws(6, key)]) for key in ((0,), (0,), (1,)))
+    assert torch.equal(first, again)
+    if name not in ("delta", "particles"):
+        assert not torch.equal(first, other)
+        assert not torch.equal(first[0], first[1])
+
+
+@pytest.mark.parametrize("name", posteriors.TABLE)
+def test_save_and_load_are_exact(name: str, tmp_path) -> None:
+    b = belief(name)
+    b.save(tmp_path / "b.doxa")
+    again = load(tmp_path / "b.doxa", net())
+    again.save(tmp_path / "c.doxa")
+    assert (tmp_path / "b.doxa").read_bytes() == (tmp_path / "c.doxa").read_bytes()
+    assert torch.equal(b.predict(X, 5).outputs, again.predict(X, 5).outputs)
+    assert again.prior == b.prior
+    assert again.likelihood == b.likelihood
+
+
+@pytest.mark.parametrize("name", posteriors.TABLE)
+def test_deepcopy_is_independent(name: str) -> None:
+    b = belief(name)
+    twin = copy.deepcopy(b)
+    assert torch.equal(b.predict(X, 3).outputs, twin.predict(X, 3).outputs)
+    before = b.posterior.mean.clone()
+    for tensor in vars(twin.posterior).values():
+        if isinstance(tensor, torch.Tensor):
+            tensor.zero_()
+    assert torch.equal(b.posterior.mean, before)
+
+
+@pytest.mark.parametrize("name", posteriors.TABLE)
+def test_pruned_weights_are_certainly_zero(name: str) -> None:
+    b = belief(name)
+    small = b.prune(0.6, refresh=X)
+    keep = b.kept(0.6)
+    weights = sum(math.prod(s.shape) for s in b.layout.random_slots if len(s.shape) > 1)
+    assert int((~keep).sum()) == round(0.6 * weights)
+    for w, _ in small.posterior.draws(4, (0,)):
+        assert float(w[: b.layout.random][~keep].abs().max()) == 0
+    assert float(small.posterior.mean[: b.layout.random][~keep].abs().max()) == 0
+    assert float(small.posterior.scale[~keep].abs().max()) == 0
+    assert small.predict(X, 3).outputs.isfinite().all()
+    relevance = b.posterior.relevance
+    ranked = torch.cat([torch.arange(b.layout.random)[s.span] for s in b.layout.random_slots if len(s.shape) > 1])
+    lost = relevance[ranked][~keep[ranked]]
+    assert float(lost.max()) <= float(relevance[ranked][keep[ranked]].min())
+
+
+def test_a_dropout_draw_equals_masked_inputs() -> None:
+    """Dropping input channels of a grouped or transposed convolution and of a linear map is zeroing their weights."""
+    b = belief("dropout")
+    for m in b.posterior.masked:
+        slot = next(s for s in b.layout.slots if s.start == m.start)
+        assert m.channels == {"0.weight": 2, "3.weight": 4, "5.weight": 75}[slot.name]
+        mask = torch.zeros(m.channels)
+        mask[m.channels // 2] = 1
+        w = torch.randn(m.shape)
+        module = dict(b.net.named_modules())[slot.module]
+        x = torch.randn(1, m.channels) if len(m.shape) == 2 else torch.randn(1, m.channels, 5, 5)
+        module.bias = None
+        by_weight = torch.func.functional_call(module, {"weight": w * m.spread(mask)}, (x,))
+        by_input = torch.func.functional_call(module, {"weight": w}, (x * mask.reshape(1, -1, *[1] * (x.dim() - 2)),))
+        torch.testing.assert_close(by_weight, by_input)
+
+
+def test_nothing_overflows_at_rho_of_ten_thousand() -> None:
+    rho = torch.tensor([-1e4, -200.0, -50.0, 0.0, 50.0, 200.0, 1e4])
+    q = MeanField(torch.zeros(7), rho)
+    assert softplus(rho).isfinite().all()
+    assert log_softplus(rho).isfinite().all()
+    assert log_softplus(rho)[0] == -1e4
+    assert log_slope(rho, softplus(rho)).isfinite().all()
+    assert float(log_slope(rho, softplus(rho))[0]) == 1
+    for prior in (priors.gaussian(1.0), priors.laplace(1.0), priors.scale_mixture(), priors.student_t()):
+        assert math.isfinite(kl(q, prior).value)
+    assert all(w.isfinite().all() for w, _ in q.draws(3, (0,)))
+
+
+def test_log_softplus_and_its_slope_are_right_everywhere() -> None:
+    rho = torch.linspace(-40, 40, 2001, dtype=torch.float64, requires_grad=True)
+    expected = torch.log(torch.log1p(torch.exp(rho)))
+    torch.testing.assert_close(log_softplus(rho.detach()), expected.detach(), rtol=1e-6, atol=1e-6)
+    expected.sum().backward()
+    torch.testing.assert_close(log_slope(rho.detach(), softplus(rho.detach())), rho.grad, rtol=1e-6, atol=1e-9)
+    scale = torch.logspace(-6, 2, 50)
+    torch.testing.assert_close(softplus(inverse_softplus(scale)), scale, rtol=2e-4, atol=0)
+
+
+@pytest.mark.parametrize("per", ["weight", "layer", "network"])
+def test_a_family_starts_where_it_is_told(per: str) -> None:
+    layout, start = lay_out(CASES["mlp"].net())
+    q = Family(per=per, scale=0.05).start(layout, start, (0,))
+    assert torch.equal(q.mean, start)
+    torch.testing.assert_close(q.scale, torch.full((layout.random,), 0.05))
+    q = Family(per=per, rho=(-5, -4), mean=(-0.2, 0.2)).start(layout, start, (0,))
+    assert float(q.rho.min()) >= -5
+    assert float(q.rho.max()) <= -4
+    assert float(q.mean.abs().max()) <= 0.2
+    assert len(q.rho) == {"weight": layout.random, "layer": 2, "network": 1}[per]

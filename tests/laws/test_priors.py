@@ -1,0 +1,185 @@
+"""Laws of the priors' room: every row of its table obeys them."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate
+
+from doxa import priors
+from doxa.layout import lay_out, settle
+from doxa.nets import mlp
+from doxa.posteriors import MeanField
+from doxa.posteriors.divergence import CLOSED, kl, monte_carlo
+from doxa.posteriors.mean_field import inverse_softplus
+
+EXAMPLES = {
+    "gaussian": priors.gaussian(0.7),
+    "laplace": priors.laplace(0.15),
+    "scale_mixture": priors.scale_mixture(0.25, 1.0, math.exp(-6)),
+    "student_t": priors.student_t(4.0, 0.5),
+}
+CENTRED = {
+    "gaussian": priors.gaussian(0.7, centre=0.4),
+    "laplace": priors.laplace(0.15, centre=0.4),
+    "scale_mixture": priors.scale_mixture(0.25, 1.0, math.exp(-6), centre=0.4),
+    "student_t": priors.student_t(4.0, 0.5, centre=0.4),
+}
+ALL = [
+    pytest.param(p, id=f"{n}{'' if c is EXAMPLES else '-centred'}") for c in (EXAMPLES, CENTRED) for n, p in c.items()
+]
+
+
+def test_every_prior_of_the_table_is_here() -> None:
+    assert set(EXAMPLES) == set(CENTRED) == set(priors.TABLE)
+
+
+def density(prior: priors.gaussian, x: float) -> float:
+    return math.exp(float(prior.log_prob(torch.tensor([x], dtype=torch.float64))))
+
+
+@pytest.mark.parametrize("prior", ALL)
+def test_integrates_to_one(prior) -> None:
+    middle = float(prior.centre)
+    edges = [-np.inf, middle - 1, middle - 0.02, middle, middle + 0.02, middle + 1, np.inf]
+    total = sum(integrate.quad(lambda x: density(prior, x), a, b, limit=200)[0] for a, b in pairwise(edges))
+    assert total == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("prior", ALL)
+def test_slope_is_the_derivative(prior) -> None:
+    w = (torch.randn(1000, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 0.5).requires_grad_()
+    prior.log_prob(w).sum().backward()
+    torch.testing.assert_close(prior.grad_log_prob(w.detach()), w.grad, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("prior", ALL)
+def test_nothing_overflows_far_out(prior) -> None:
+    w = torch.tensor([0.0, 20.0, -20.0, 1e4, -1e4])
+    assert prior.log_prob(w).isfinite().all()
+    assert prior.grad_log_prob(w).isfinite().all()
+
+
+def test_slopes_are_the_textbook_ones() -> None:
+    w = torch.tensor([-2.0, -0.5, 0.25, 3.0], dtype=torch.float64)
+    torch.testing.assert_close(-priors.gaussian(0.5).grad_log_prob(w), w / 0.5**2)
+    torch.testing.assert_close(-priors.laplace(0.15).grad_log_prob(w), w.sign() / 0.15)
+
+
+def test_mixture_density_at_zero() -> None:
+    # p(0) = (½/wide + ½/narrow) / √(2π)
+    for wide, narrow, peak in ((0, 6, 80.67), (1, 7, 219.29), (2, 8, 596.09)):
+        prior = priors.scale_mixture(0.5, math.exp(-wide), math.exp(-narrow))
+        assert density(prior, 0.0) == pytest.approx(peak, abs=0.01)
+
+
+def posterior(size: int = 50) -> MeanField:
+    source = torch.Generator().manual_seed(1)
+    mean = torch.randn(size, generator=source, dtype=torch.float64)
+    scale = torch.rand(size, generator=source, dtype=torch.float64) * 0.8 + 0.01
+    return MeanField(mean, inverse_softplus(scale))
+
+
+def exact(q: MeanField, prior) -> float:
+    """KL(q‖p) by numerical integration, weight by weight."""
+    total = 0.0
+    for m, s in zip(q.mean.tolist(), q.scale.tolist(), strict=True):
+
+        def f(z: float, m: float = m, s: float = s) -> float:
+            log_q = -0.5 * z * z - math.log(s) - 0.5 * math.log(2 * math.pi)
+            log_p = float(prior.log_prob(torch.tensor([m + s * z], dtype=torch.float64)))
+            return math.exp(-0.5 * z * z) / math.sqrt(2 * math.pi) * (log_q - log_p)
+
+        at = min(max((float(prior.centre) - m) / s, -8.5), 8.5)
+        near = [min(max(at + d, -9), 9) for d in (-0.2, -0.02, 0.0, 0.02, 0.2)]
+        total += sum(integrate.quad(f, a, b, limit=200)[0] for a, b in zip([-9, *near], [*near, 9], strict=True))
+    return total
+
+
+@pytest.mark.parametrize("prior", ALL)
+def test_monte_carlo_kl_is_within_three_standard_errors(prior) -> None:
+    q = posterior(20)
+    found = monte_carlo(q, prior, samples=4000, key=(5,))
+    assert found.error > 0
+    assert abs(found.value - exact(q, prior)) < 3 * found.error
+
+
+@pytest.mark.parametrize("prior", [p for p in ALL if type(p.values[0]) in CLOSED])
+def test_closed_kl_is_exact(prior) -> None:
+    q = posterior(20)
+    assert kl(q, prior).value == pytest.approx(exact(q, prior), rel=1e-6)
+    assert kl(q, prior).error == 0
+
+
+@pytest.mark.parametrize("prior", [p for p in ALL if type(p.values[0]) in CLOSED])
+def test_closed_slopes_are_derivatives(prior) -> None:
+    q = posterior(200)
+    mean, log_scale = q.mean.clone().requires_grad_(), q.log_scale.clone().requires_grad_()
+    closed = CLOSED[type(prior)]
+    closed.value(prior, mean, log_scale.exp(), log_scale).sum().backward()
+    by_mean, by_log_scale = closed.slopes(prior, q.mean, q.scale)
+    torch.testing.assert_close(by_mean, mean.grad, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(by_log_scale, log_scale.grad, rtol=1e-8, atol=1e-9)
+
+
+def test_kl_of_a_large_layer_equals_torch_distributions() -> None:
+    """On a 784×400 layer, in single precision."""
+    torch.manual_seed(0)
+    mean = torch.randn(784 * 400) * 0.05
+    q = MeanField(mean, torch.empty(784 * 400).uniform_(-5, -4))
+    for prior, theirs in (
+        (priors.gaussian(1.0), torch.distributions.Normal(0.0, 1.0)),
+        (priors.laplace(0.15), torch.distributions.Laplace(0.0, 0.15)),
+    ):
+        if isinstance(prior, priors.gaussian):
+            expected = float(
+                torch.distributions.kl_divergence(torch.distributions.Normal(mean, q.scale), theirs).double().sum()
+            )
+            assert kl(q, prior).value == pytest.approx(expected, rel=1e-5)
+        else:
+            found = monte_carlo(q, prior, samples=50, key=(1,))
+            assert abs(kl(q, prior).value - found.value) < 3 * found.error
+
+
+def test_kl_of_a_belief_from_itself_is_zero() -> None:
+    q = posterior()
+    assert kl(q, priors.gaussian(q.scale, centre=q.mean)).value == pytest.approx(0, abs=1e-9)
+
+
+def test_kl_is_never_negative() -> None:
+    for prior in (*EXAMPLES.values(), *CENTRED.values()):
+        assert kl(posterior(), prior, samples=200).value > 0
+
+
+def test_mixture_cannot_be_matched_by_one_gaussian() -> None:
+    """The floor of the KL from one Gaussian to the mixture, in nats a weight, found by search."""
+    for wide, narrow, floor in ((0, 6, 0.665), (1, 6, 0.633), (0, 8, 0.687)):
+        prior = priors.scale_mixture(0.5, math.exp(-wide), math.exp(-narrow))
+        grid = [
+            exact(
+                MeanField(
+                    torch.zeros(1, dtype=torch.float64),
+                    inverse_softplus(torch.tensor([math.exp(e)], dtype=torch.float64)),
+                ),
+                prior,
+            )
+            for e in [*np.linspace(-narrow - 1, -narrow + 2, 25), *np.linspace(-wide - 1, -wide + 1, 15)]
+        ]
+        assert min(grid) == pytest.approx(floor, abs=0.01)
+
+
+@pytest.mark.parametrize("name", priors.TABLE)
+def test_a_prior_can_be_centred_on_a_net(name: str) -> None:
+    net = mlp(3, (4,), 2)
+    layout, start = lay_out(net)
+    for centre in (net, net.state_dict(), dict(net.named_parameters())):
+        prior = settle(priors.TABLE[name](centre=centre), layout)
+        assert torch.equal(prior.centre, start[: layout.random])
+        w = start[: layout.random] + 0.3
+        torch.testing.assert_close(
+            prior.log_prob(w), priors.TABLE[name]().log_prob(torch.full_like(w, 0.3)), rtol=1e-3, atol=1e-3
+        )
