@@ -9,6 +9,7 @@ from doxa.belief import Belief, load
 from doxa.contracts import Estimate
 from doxa.errors import BadInput, BrokenFile, Diverged, DoxaError, Interrupted
 from doxa.fit import fit
+from doxa.judge.verdict import judge
 from doxa.predict import Draws
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "Estimate",
     "Interrupted",
     "fit",
+    "judge",
     "kl_weights",
     "learners",
     "likelihoods",

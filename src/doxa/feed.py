@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from doxa.contracts import Batch, Inputs, Likelihood
 from doxa.errors import BadInput
 from doxa.randomness import Key, generator, reseed, seed_of
-from doxa.rows import as_inputs, as_tensor, count, require_finite, take, tensors
+from doxa.rows import as_inputs, as_pair, as_target, count, take, tensors
 
 
 class Feed(Protocol):
@@ -138,29 +138,6 @@ class Loaded:
 
     def fingerprint(self) -> str:
         return f"loader of {self.size} rows in {self.batches} batches"
-
-
-def as_target(y: Any, like: Tensor) -> Tensor:
-    """Targets as a checked tensor on the device of the weights, real ones in their dtype."""
-    target = as_tensor(y, "y")
-    if target.dim() == 0 or target.shape[0] == 0:
-        raise BadInput(f"y has shape {tuple(target.shape)} and so no rows; give at least one")
-    require_finite("y", target)
-    if target.dtype.is_floating_point and target.dtype != like.dtype:
-        if isinstance(y, Tensor):
-            raise BadInput(f"y is {target.dtype} but the net's weights are {like.dtype}; bring them to one dtype")
-        target = target.to(like.dtype)
-    return target.to(like.device)
-
-
-def as_pair(data: Any, like: Tensor, name: str) -> tuple[Inputs, Tensor]:
-    """(x, y) from a pair of arrays or tensors, checked against each other."""
-    if not isinstance(data, tuple | list) or len(data) != 2:
-        raise BadInput(f"{name} must be a pair (x, y) or a DataLoader; got {type(data).__name__}")
-    x, y = as_inputs(data[0], like), as_target(data[1], like)
-    if count(x) != y.shape[0]:
-        raise BadInput(f"{name}: x has {count(x)} rows but y has {y.shape[0]}")
-    return x, y
 
 
 def feed(data: Any, like: Tensor, batch_size: int, size: int | None) -> Feed:

@@ -22,13 +22,14 @@ from doxa import checkpoint as files
 from doxa.belief import Belief
 from doxa.contracts import Inputs, Learner, Likelihood, Moment, Problem, Record, Schedule, Training
 from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted
-from doxa.feed import Feed, as_pair, feed
+from doxa.feed import Feed, feed
 from doxa.layout import Chooser, Layout, constants, lay_out, mode, settle
 from doxa.predict import sweep
 from doxa.probe import probe
 from doxa.progress import Progress
 from doxa.randomness import isolated
 from doxa.rates import constant
+from doxa.rows import as_pair
 
 STATE = "doxa.training"
 CHECKPOINT, BELIEF = "checkpoint.doxa", "belief.doxa"

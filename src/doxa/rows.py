@@ -90,3 +90,26 @@ def require_finite(name: str, tensor: Tensor) -> None:
         f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first at {list(where)}; "
         "drop or fill those rows before fitting"
     )
+
+
+def as_target(y: Any, like: Tensor) -> Tensor:
+    """Targets as a checked tensor on the device of the weights, real ones in their dtype."""
+    target = as_tensor(y, "y")
+    if target.dim() == 0 or target.shape[0] == 0:
+        raise BadInput(f"y has shape {tuple(target.shape)} and so no rows; give at least one")
+    require_finite("y", target)
+    if target.dtype.is_floating_point and target.dtype != like.dtype:
+        if isinstance(y, Tensor):
+            raise BadInput(f"y is {target.dtype} but the net's weights are {like.dtype}; bring them to one dtype")
+        target = target.to(like.dtype)
+    return target.to(like.device)
+
+
+def as_pair(data: Any, like: Tensor, name: str) -> tuple[Inputs, Tensor]:
+    """(x, y) from a pair of arrays or tensors, checked against each other."""
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        raise BadInput(f"{name} must be a pair (x, y) of arrays or tensors; got {type(data).__name__}")
+    x, y = as_inputs(data[0], like), as_target(data[1], like)
+    if count(x) != y.shape[0]:
+        raise BadInput(f"{name}: x has {count(x)} rows but y has {y.shape[0]}")
+    return x, y

@@ -13,6 +13,7 @@ from doxa.belief import Belief
 from doxa.contracts import Estimate
 from doxa.errors import BadInput
 from doxa.judge import TABLE, Judgement, auroc, ece, judge, lppd, lppd_error, nll
+from doxa.judge import verdict as module
 from doxa.layout import constants, lay_out
 from doxa.likelihoods import bernoulli, categorical, gaussian, gaussian_learned, gaussian_per_input
 from doxa.posteriors.delta import Delta
@@ -118,6 +119,25 @@ def test_regression(likelihood, targets, make_belief, make_mlp):
 def test_flat_targets_of_a_column(make_belief, make_mlp):
     belief, y = make_belief(make_mlp(4, 1), gaussian(0.3)), torch.randn(120)
     assert judge(belief, (X, y), samples=5).scores == judge(belief, (X, y[:, None]), samples=5).scores
+
+
+def test_flat_outputs(make_belief, make_mlp):
+    y = torch.randn(120)
+    column = judge(make_belief(make_mlp(4, 1), gaussian(0.3)), (X, y), samples=5)
+    flat = make_belief(nn.Sequential(make_mlp(4, 1), nn.Flatten(0)), gaussian(0.3))
+    verdict = judge(flat, (X, y), samples=5)
+    for name in verdict.scores:
+        assert verdict[name] == pytest.approx(column[name], abs=1e-5), name
+
+
+def test_crps_of_many_draws_takes_some_of_them(monkeypatch, make_belief, make_mlp):
+    belief, y = make_belief(make_mlp(4, 1), gaussian(0.3), scale=0.3), torch.randn(120, 1)
+    whole = judge(belief, (X, y), samples=100).scores["crps"]
+    monkeypatch.setattr(module, "CRPS_DRAWS", 50)
+    some = judge(belief, (X, y), samples=100).scores["crps"]
+    assert some.value != whole.value
+    assert some.value == pytest.approx(whole.value, abs=5 * some.error)
+    assert some.error > whole.error
 
 
 def test_out_of_distribution(make_belief, make_mlp):

@@ -23,7 +23,8 @@ ROWS, SIZE, NOISE, PRIOR = 96, 4, 0.5, 0.7
 def regression() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A linear model with a bias; inputs, targets, and the exact posterior's mean and precision Λ."""
     source = torch.Generator().manual_seed(0)
-    x = torch.randn(ROWS, SIZE, generator=source) @ torch.randn(SIZE, SIZE, generator=source) * 0.6
+    mix = torch.eye(SIZE) + 0.25 * torch.randn(SIZE, SIZE, generator=source)
+    x = torch.randn(ROWS, SIZE, generator=source) @ mix * 0.6
     design = torch.cat([x, torch.ones(ROWS, 1)], 1).double()
     y = (
         design @ torch.tensor([0.5, -1.0, 0.3, 0.8, 0.2]).double()
@@ -59,11 +60,11 @@ def test_variational_recovers_the_exact_posterior(kind: str) -> None:
     learner = learners.variational(
         priors.gaussian(PRIOR),
         noise.TABLE[kind],
-        samples=8,
+        samples=4,
         antithetic=True,
-        posterior=posteriors.mean_field(scale=0.1),
+        posterior=posteriors.mean_field(scale=0.06),
     )
-    q = fit(learner, epochs=3000, lr=0.03).posterior
+    q = fit(learner, epochs=2000, lr=0.02).posterior
     _, _, mean, precision = regression()
     deviation = torch.linalg.inv(precision).diagonal().sqrt()
     assert float(((q.mean - mean) / deviation).abs().max()) < 0.02
@@ -76,7 +77,7 @@ def test_variational_with_minibatches_keeps_the_weight_of_the_data() -> None:
     learner = learners.variational(
         priors.gaussian(PRIOR), noise.local, samples=4, antithetic=True, posterior=posteriors.mean_field(scale=0.1)
     )
-    q = fit(learner, epochs=800, lr=0.03, batch_size=24).posterior
+    q = fit(learner, epochs=300, lr=0.02, batch_size=24).posterior
     _, _, mean, precision = regression()
     deviation = torch.linalg.inv(precision).diagonal().sqrt()
     assert float(((q.mean - mean) / deviation).abs().max()) < 0.1
@@ -85,7 +86,7 @@ def test_variational_with_minibatches_keeps_the_weight_of_the_data() -> None:
 
 def test_the_temperature_scales_the_posterior() -> None:
     """KL weight T gives the posterior of the likelihood raised to 1/T: precision XᵀX/(Tσ²) + 1/s²."""
-    x, y, _, precision = regression()
+    _, _, _, precision = regression()
     cold = (precision - torch.eye(SIZE + 1) / PRIOR**2) / 0.1 + torch.eye(SIZE + 1) / PRIOR**2
     learner = learners.variational(
         priors.gaussian(PRIOR),
@@ -95,17 +96,17 @@ def test_the_temperature_scales_the_posterior() -> None:
         posterior=posteriors.mean_field(scale=0.1),
         kl_weight=kl_weights.tempered(0.1),
     )
-    q = fit(learner, epochs=1500, lr=0.03).posterior
+    q = fit(learner, epochs=800, lr=0.03).posterior
     assert float((q.scale * cold.diagonal().sqrt() - 1).abs().max()) < 0.05
 
 
 @pytest.mark.parametrize("prior", [priors.scale_mixture(0.5, PRIOR, PRIOR * 0.999), priors.student_t(1e6, PRIOR)])
 def test_monte_carlo_priors_reach_the_same_posterior(prior) -> None:
-    """A mixture of two equal Gaussians, and a Student-t of many degrees, are the Gaussian: same answer without its KL."""
+    """A mixture of two equal Gaussians, or a Student-t of many degrees, is the Gaussian: the same answer must come."""
     learner = learners.variational(
-        prior, noise.local, samples=8, antithetic=True, posterior=posteriors.mean_field(scale=0.1)
+        prior, noise.local, samples=4, antithetic=True, posterior=posteriors.mean_field(scale=0.06)
     )
-    q = fit(learner, epochs=2000, lr=0.03).posterior
+    q = fit(learner, epochs=1200, lr=0.02).posterior
     _, _, mean, precision = regression()
     deviation = torch.linalg.inv(precision).diagonal().sqrt()
     assert float(((q.mean - mean) / deviation).abs().max()) < 0.05
@@ -116,12 +117,12 @@ def test_maximum_likelihood_is_least_squares() -> None:
     x, y, _, _ = regression()
     design = torch.cat([x, torch.ones(ROWS, 1)], 1)
     expected = torch.linalg.lstsq(design, y).solution[:, 0]
-    found = fit(learners.point(), epochs=1500, lr=0.05).posterior.mean
+    found = fit(learners.point(), epochs=600, lr=0.05).posterior.mean
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
 
 
 def test_map_under_a_gaussian_prior_is_the_exact_mean() -> None:
-    found = fit(learners.point(priors.gaussian(PRIOR)), epochs=1500, lr=0.05).posterior.mean
+    found = fit(learners.point(priors.gaussian(PRIOR)), epochs=600, lr=0.05).posterior.mean
     torch.testing.assert_close(found, regression()[2], rtol=1e-3, atol=1e-3)
 
 
@@ -131,7 +132,7 @@ def test_map_ends_where_the_gradients_balance(name: str) -> None:
     prior = {"laplace": priors.laplace(0.2), "scale_mixture": priors.scale_mixture(0.5, 1.0, 0.1)}.get(
         name, priors.TABLE[name]()
     )
-    w = fit(learners.point(prior), epochs=2000, lr=0.05).posterior.mean
+    w = fit(learners.point(prior), epochs=1000, lr=0.05).posterior.mean
     x, y, _, _ = regression()
     design = torch.cat([x, torch.ones(ROWS, 1)], 1)
     pull = design.T @ (y[:, 0] - design @ w) / NOISE**2
@@ -147,12 +148,12 @@ def test_dropout_of_inputs_is_ridge_regression() -> None:
     design = torch.cat([x, torch.ones(ROWS, 1)], 1).double()
     penalty = torch.diag(torch.cat([x.double().square().sum(0) * rate / (1 - rate), torch.zeros(1).double()]))
     expected = torch.linalg.solve(design.T @ design + penalty, design.T @ y.double()[:, 0]).float()
-    found = fit(learners.dropout(rate=0.3, input_rate=rate), epochs=4000, lr=0.03).posterior.mean
+    found = fit(learners.dropout(rate=0.3, input_rate=rate), epochs=1500, lr=0.03).posterior.mean
     torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
 
 
 def test_an_ensemble_of_learners_recovers_the_posterior_in_every_member() -> None:
-    found = fit(learners.ensemble(learners.point(priors.gaussian(PRIOR)), 3), epochs=1500, lr=0.05).posterior
+    found = fit(learners.ensemble(learners.point(priors.gaussian(PRIOR)), 3), epochs=600, lr=0.05).posterior
     assert isinstance(found, posteriors.particles)
     for w in found.weights:
         torch.testing.assert_close(w, regression()[2], rtol=1e-3, atol=1e-3)
@@ -243,12 +244,13 @@ def wrapped(at: int = -1) -> nn.Module:
     return Halting(CASES["batch_norm"].net(), at)
 
 
-@pytest.mark.parametrize("optimiser", OPTIMISERS)
-@pytest.mark.parametrize("name", LEARNERS)
+RESUMED = [(name, "adam") for name in LEARNERS]
+RESUMED += [(name, other) for name in ("map", "variational_local", "ensemble") for other in ("sgd", "adamw")]
+
+
+@pytest.mark.parametrize(("name", "optimiser"), RESUMED)
 def test_resumed_equals_uninterrupted_byte_for_byte(name: str, optimiser: str, tmp_path) -> None:
     """Stopped in the middle of an epoch, at an epoch's end and again later, the final file is the same."""
-    if optimiser != "adam" and name not in ("map", "variational_local", "ensemble"):
-        pytest.skip("other optimisers are shown on three learners")
     more = {"optimiser": OPTIMISERS[optimiser], "patience": 3}
     small(LEARNERS[name], tmp_path / "whole", net=wrapped(), **more)
     passes = getattr(LEARNERS[name], "members", 1) * getattr(LEARNERS[name], "samples", 1)

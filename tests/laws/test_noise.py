@@ -21,7 +21,7 @@ from doxa.noise.interception import Interception
 from doxa.noise.leaves import noise_of
 from doxa.posteriors.mean_field import Family
 from doxa.probe import probe
-from doxa.randomness import isolated, reseed
+from doxa.randomness import isolated, normal, reseed
 from zoo import CASES, Case
 
 NOISES = [pytest.param(n, id=k) for k, n in noise.TABLE.items()]
@@ -233,7 +233,10 @@ def test_gradient_is_unbiased(kind: noise.Noise) -> None:
         with isolated(x.device), leaves.at_work():
             reseed((s, "rows"))
             (0.5 * (call(net, leaves.first, {}, x) - y).square().mean()).backward()
-        found.append(torch.cat([leaves.gradient, *[leaves.pull(span, scale) for span in leaves.spans()]]))
+        by_scale = torch.empty_like(scale)
+        for span in leaves.spans():
+            leaves.pull(span, scale, by_scale, add=False)
+        found.append(torch.cat([leaves.gradient, by_scale]))
     stacked = torch.stack(found)
     z = (stacked.mean(0) - torch.cat([exact_mean, exact_scale])) / (stacked.std(0) / math.sqrt(len(found)))
     assert float(z.abs().max()) < 4
@@ -298,9 +301,10 @@ def by_autograd(training: VariationalTraining, batch: Batch, moment: Moment) -> 
         loss = loss - p.likelihood.log_prob(output, batch.y, {}).mean() / learner.samples
         if training.closed is None:
             if training.extra_epsilon is not None:
-                from doxa.randomness import normal
-
-                epsilon = normal(random, (*key, "prior"), like=scale)
+                extra = normal(random, (*key, "prior"), like=scale)
+                for span in leaves.drawn:
+                    extra[span] = epsilon[span]
+                epsilon = extra
             w = mean[:random] + scale * epsilon
             loss = loss - training.prior.log_prob(w).sum() / p.size / learner.samples
     if training.closed is None:

@@ -15,7 +15,7 @@ from doxa.layout import constants, lay_out
 from doxa.posteriors import MeanField
 from doxa.posteriors.divergence import kl
 from doxa.posteriors.dropout import masks
-from doxa.posteriors.mean_field import Family, inverse_softplus, log_slope, log_softplus, softplus
+from doxa.posteriors.mean_field import Family, fill_scale, inverse_softplus, log_softplus, softplus
 from doxa.probe import probe
 from zoo import CASES
 
@@ -158,19 +158,18 @@ def test_nothing_overflows_at_rho_of_ten_thousand() -> None:
     assert softplus(rho).isfinite().all()
     assert log_softplus(rho).isfinite().all()
     assert log_softplus(rho)[0] == -1e4
-    assert log_slope(rho, softplus(rho)).isfinite().all()
-    assert float(log_slope(rho, softplus(rho))[0]) == 1
+    assert fill_scale(torch.empty(7), rho).isfinite().all()
+    assert fill_scale(torch.empty(7), rho).reciprocal().isfinite().all()
     for prior in (priors.gaussian(1.0), priors.laplace(1.0), priors.scale_mixture(), priors.student_t()):
         assert math.isfinite(kl(q, prior).value)
     assert all(w.isfinite().all() for w, _ in q.draws(3, (0,)))
 
 
-def test_log_softplus_and_its_slope_are_right_everywhere() -> None:
-    rho = torch.linspace(-40, 40, 2001, dtype=torch.float64, requires_grad=True)
+def test_log_softplus_is_right_everywhere() -> None:
+    rho = torch.linspace(-40, 40, 2001, dtype=torch.float64)
     expected = torch.log(torch.log1p(torch.exp(rho)))
     torch.testing.assert_close(log_softplus(rho.detach()), expected.detach(), rtol=1e-6, atol=1e-6)
-    expected.sum().backward()
-    torch.testing.assert_close(log_slope(rho.detach(), softplus(rho.detach())), rho.grad, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(fill_scale(torch.empty_like(rho), rho).detach(), softplus(rho.detach()))
     scale = torch.logspace(-6, 2, 50)
     torch.testing.assert_close(softplus(inverse_softplus(scale)), scale, rtol=2e-4, atol=0)
 

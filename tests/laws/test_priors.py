@@ -121,9 +121,10 @@ def test_closed_slopes_are_derivatives(prior) -> None:
     mean, log_scale = q.mean.clone().requires_grad_(), q.log_scale.clone().requires_grad_()
     closed = CLOSED[type(prior)]
     closed.value(prior, mean, log_scale.exp(), log_scale).sum().backward()
-    by_mean, by_log_scale = closed.slopes(prior, q.mean, q.scale)
-    torch.testing.assert_close(by_mean, mean.grad, rtol=1e-9, atol=1e-10)
-    torch.testing.assert_close(by_log_scale, log_scale.grad, rtol=1e-8, atol=1e-9)
+    by_mean, by_scale = torch.ones_like(q.mean), torch.ones_like(q.mean)
+    closed.add_slopes(prior, q.mean, q.scale, 0.5, by_mean, by_scale)
+    torch.testing.assert_close(by_mean, 1 + 0.5 * mean.grad, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(by_scale, 1 + 0.5 * log_scale.grad / q.scale, rtol=1e-8, atol=1e-9)
 
 
 def test_kl_of_a_large_layer_equals_torch_distributions() -> None:

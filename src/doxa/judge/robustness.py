@@ -10,8 +10,8 @@ from torch import Tensor
 from doxa.belief import Belief
 from doxa.errors import BadInput
 from doxa.judge.attacks.fgsm import fgsm
-from doxa.judge.given import given
 from doxa.judge.summary import summary
+from doxa.rows import as_pair
 
 
 def robustness(
@@ -34,7 +34,7 @@ def robustness(
     data (x [B, ·], y [B, ·]).
     Goodfellow, Shlens & Szegedy (2015); Papernot et al. (2016), Transferability in machine learning.
     """
-    x, y = given(belief, data)
+    x, y = as_pair(data, belief.posterior.mean, "data")
     if len(radii) == 0:
         raise BadInput("radii is empty; give at least one, such as 0.0 for the clean inputs")
     rows = []

@@ -17,7 +17,6 @@ from doxa.judge import findings
 from doxa.judge.calibration import BINS, ece, ece_adaptive, ece_classwise
 from doxa.judge.checks import require_bins
 from doxa.judge.crps import crps_gaussian_mixture
-from doxa.judge.given import given
 from doxa.judge.half_sampling import half_sampling_error
 from doxa.judge.judgement import Judgement
 from doxa.judge.labels import reading
@@ -26,7 +25,7 @@ from doxa.judge.regression import coverage, rmse, width
 from doxa.judge.scores import brier, error
 from doxa.judge.shift import auroc, fpr95
 from doxa.predict import Draws
-from doxa.rows import count
+from doxa.rows import as_pair, count
 
 LEVELS = (0.5, 0.9, 0.95)  # of the central intervals whose coverage is always told
 CRPS_DRAWS = 200  # at most, evenly spaced: its cost grows with their square
@@ -57,7 +56,7 @@ def judge(
     require_bins(bins)
     if not 0 < level < 1:
         raise BadInput(f"level must lie strictly between 0 and 1, got {level}; 0.9 asks for 90 % intervals")
-    x, y = given(belief, data)
+    x, y = as_pair(data, belief.posterior.mean, "data")
     draws = belief.predict(x, samples, seed)
     y = belief.likelihood.check(draws.outputs[0], y)
     unseen = None if out_of_distribution is None else belief.predict(out_of_distribution, samples, seed)
@@ -130,9 +129,9 @@ def _regression(draws: Draws, y: Tensor, unseen: Draws | None, level: float) -> 
     found = _with_errors(scores, len(draws))
     split = getattr(draws.likelihood, "split", None)  # a Gaussian's location and scale: for these the crps is closed
     if split is not None:
-        location, scale = torch.broadcast_tensors(*split(draws.outputs, draws.parameters))
+        location, scale = split(draws.outputs, draws.parameters)
         some = torch.linspace(0, len(draws) - 1, min(len(draws), CRPS_DRAWS)).round().long()
-        found["crps"] = crps_gaussian_mixture(location[some], scale[some], y)
+        found["crps"] = crps_gaussian_mixture(location[some], scale.expand_as(location)[some], y)
     for each in sorted({*LEVELS, level}):
         lower, upper = draws.quantile((1 - each) / 2), draws.quantile((1 + each) / 2)
         found[f"coverage_{100 * each:g}"] = Estimate(float(coverage(y, lower, upper)))
@@ -142,7 +141,7 @@ def _regression(draws: Draws, y: Tensor, unseen: Draws | None, level: float) -> 
         found |= {k: Estimate(float(v)) for k, v in _shift(_unsure(draws), _unsure(unseen)).items()}
     covered = found[f"coverage_{100 * level:g}"].value
     said = [
-        findings.constant(means.mean(0).flatten(1), y.flatten(1)),
+        findings.constant(means.mean(0).reshape(len(y), -1), y.reshape(len(y), -1)),
         findings.too_narrow(covered, level, y.numel()),
         findings.too_wide(covered, level, y.numel()),
     ]

@@ -17,12 +17,9 @@ from doxa.learners.evidence import nll
 from doxa.noise import Leaves, Noise, shared
 from doxa.noise.leaves import blocks, noise_of
 from doxa.posteriors import MeanField, mean_field
-from doxa.posteriors.divergence import CLOSED, kl
-from doxa.posteriors.mean_field import gather, log_slope, softplus, spread
-from doxa.randomness import fill_normal, reseed
-
-# No posterior of use has a |rho| this large: the scale would be 1,000, or 0 to the last bit.
-FAR = 1e3
+from doxa.posteriors.divergence import CLOSED, add_entropy_slope, kl
+from doxa.posteriors.mean_field import FAR, fill_scale, gather, spread
+from doxa.randomness import Normals, reseed
 
 
 @dataclass(frozen=True)
@@ -71,9 +68,17 @@ class VariationalTraining:
         self.scale = torch.empty_like(start.mean[: problem.layout.random])
         # With one scale a weight, the gradient of the scale is turned into that of rho where it lies.
         self.scale_gradient = self.rho.grad if self.groups is None else torch.empty_like(self.scale)
-        gradient = self.mean.grad if learner.samples == 1 else torch.zeros_like(start.mean)
-        self.leaves = Leaves(problem.layout, problem.uses, learner.noise, self.mean.detach(), gradient)
-        needs_draw = self.closed is None and self.leaves.epsilon is None
+        once = learner.samples == 1
+        self.leaves = Leaves(
+            problem.layout,
+            problem.uses,
+            learner.noise,
+            self.mean.detach(),
+            gradient=self.mean.grad if once else torch.zeros_like(start.mean),
+            # With one sample, ε is needed no longer than until it has become the gradient of the scale.
+            epsilon=self.scale_gradient if once else None,
+        )
+        needs_draw = self.closed is None and self.leaves.ruled and not learner.noise.draws_weights
         self.extra_epsilon = torch.empty_like(self.scale) if needs_draw else None
         self._buffers = {k: b.clone() for k, b in problem.buffers.items()}
         self.parameters: Sequence[Tensor] = [self.mean, self.rho]
@@ -83,8 +88,7 @@ class VariationalTraining:
         (batch,) = batches
         samples = self.learner.samples
         weight = self.learner.kl_weight(moment) / self.problem.size
-        with torch.no_grad():
-            self.scale.copy_(spread(softplus(self.rho), self.groups))
+        self._fill_scale()
         total, seen = torch.zeros_like(self.scale[:1]).squeeze(), []
         for s in range(samples):
             key = (*moment.key, s // 2 if self.learner.antithetic else s)
@@ -98,13 +102,22 @@ class VariationalTraining:
             total += loss.detach()
             seen.append(buffers)
             if self.extra_epsilon is not None:
-                fill_normal(self.extra_epsilon, (*key, "prior"))
+                Normals((*key, "prior"), self.scale).fill(self.extra_epsilon)
             self._collect(weight / samples, fresh=s == 0)
         if samples > 1:
             for name, value in averaged(seen).items():
                 self._buffers[name].copy_(value)
         self._finish(weight)
         return total
+
+    @torch.no_grad()
+    def _fill_scale(self) -> None:
+        rho = self.rho.detach()
+        if self.groups is not None:
+            self.scale.copy_(spread(fill_scale(torch.empty_like(rho), rho), self.groups))
+            return
+        for span in blocks([slice(0, len(rho))], rho.device):
+            fill_scale(self.scale[span], rho[span])
 
     @torch.no_grad()
     def _collect(self, weight: float, fresh: bool) -> None:
@@ -116,43 +129,35 @@ class VariationalTraining:
             if self.closed is None and not leaves.is_ruled(span):
                 # The net ran on this very draw: one gradient serves both.
                 by_mean.sub_(part(self.prior, span).grad_log_prob(leaves.flat[span]), alpha=weight)
-            by_scale = leaves.pull(span, self.scale)
-            if self.closed is None and leaves.is_ruled(span):
+            elif self.closed is None:
                 epsilon = self.extra_epsilon if self.extra_epsilon is not None else leaves.epsilon
                 assert epsilon is not None
-                w = torch.addcmul(mean[span], self.scale[span], epsilon[span])
-                slope = part(self.prior, span).grad_log_prob(w).mul_(weight)
-                by_mean.sub_(slope)
-                by_scale.sub_(slope.mul_(epsilon[span]))
-            if fresh:
-                self.scale_gradient[span] = by_scale
-            else:
-                self.scale_gradient[span].add_(by_scale)
+                slope = part(self.prior, span).grad_log_prob(torch.addcmul(mean[span], self.scale[span], epsilon[span]))
+                by_mean.sub_(slope, alpha=weight)
+                slope.mul_(epsilon[span])
+            leaves.pull(span, self.scale, self.scale_gradient, add=not fresh)
+            if self.closed is None and leaves.is_ruled(span):
+                self.scale_gradient[span].sub_(slope, alpha=weight)
         if leaves.gradient is not self.mean.grad:
-            if fresh:
-                self.mean.grad.copy_(leaves.gradient)
-            else:
-                self.mean.grad.add_(leaves.gradient)
+            self.mean.grad.mul_(0 if fresh else 1).add_(leaves.gradient)
 
     @torch.no_grad()
     def _finish(self, weight: float) -> None:
         """Add the KL's gradient (its entropy alone, where the rest came with the draws) and turn scale into rho."""
         assert self.mean.grad is not None
         assert self.rho.grad is not None
-        rho = self.rho.detach()
-        for span in blocks([slice(0, len(self.scale))]):
-            scale = self.scale[span]
-            by_log_scale = self.scale_gradient[span].mul_(scale)
+        mean, rho = self.mean.detach(), self.rho.detach()
+        for span in blocks([slice(0, len(self.scale))], rho.device):
+            by_scale, scale = self.scale_gradient[span], self.scale[span]
             if self.closed is None:
-                by_log_scale.sub_(weight)
+                add_entropy_slope(scale, weight, by_scale)
             else:
-                by_mean, slope = self.closed.slopes(part(self.prior, span), self.mean.detach()[span], scale)
-                self.mean.grad[span].add_(by_mean, alpha=weight)
-                by_log_scale.add_(slope, alpha=weight)
+                prior = part(self.prior, span)
+                self.closed.add_slopes(prior, mean[span], scale, weight, self.mean.grad[span], by_scale)
             if self.groups is None:
-                by_log_scale.mul_(log_slope(rho[span], scale))
+                by_scale.mul_(rho[span].sigmoid())
         if self.groups is not None:
-            torch.mul(gather(self.scale_gradient, self.groups), log_slope(rho, softplus(rho)), out=self.rho.grad)
+            torch.mul(gather(self.scale_gradient, self.groups), rho.sigmoid(), out=self.rho.grad)
 
     def posterior(self) -> Posterior:
         return MeanField(self.mean.detach().clone(), self.rho.detach().clone(), self.groups)

@@ -72,14 +72,15 @@ class _Gaussian(ABC):
         location, scale = (t.flatten(2) for t in torch.broadcast_tensors(*self.split(output, parameters)))
         parts = (scale.log() + 0.5 * math.log(2 * math.pi * math.e)).sum(-1).mean(0)
         nodes, weights = _nodes(location.shape[-1], location)
-        mixed = torch.zeros_like(parts)
+        information = torch.zeros_like(parts)
         for s in range(location.shape[0]):
             y = location[s] + scale[s] * nodes[:, None, :]  # [K, B, D]
             z = (y[:, None] - location) / scale  # [K, S, B, D]
             log_p = (-0.5 * z.square() - scale.log() - 0.5 * math.log(2 * math.pi)).sum(-1)
             mixture = torch.logsumexp(log_p, 1) - math.log(location.shape[0])
-            mixed -= (weights[:, None] * mixture).sum(0) / location.shape[0]
-        return mixed, parts
+            # The nodes' own error falls out of the difference: draws that agree have no mutual information.
+            information += (weights[:, None] * (log_p[:, s] - mixture)).sum(0) / location.shape[0]
+        return parts + information, parts
 
 
 def _nodes(size: int, like: Tensor) -> tuple[Tensor, Tensor]:

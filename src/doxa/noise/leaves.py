@@ -13,10 +13,10 @@ from torch import Tensor
 from doxa.layout import Layout
 from doxa.noise.interception import Interception, Site
 from doxa.probe import Uses
-from doxa.randomness import Key, fill_normal
+from doxa.randomness import Key, Normals
 
-# Long vectors are worked through in pieces that stay in the processor's cache.
-BLOCK = 1 << 18
+# Long vectors are worked through in pieces: small enough to need little memory, large enough for all threads to pay.
+BLOCK = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -51,15 +51,24 @@ def leaves_of(layout: Layout, flat: Tensor, gradient: Tensor) -> dict[str, Tenso
 class Leaves:
     """First leaves [P], second leaves and ε [R], with flat gradients; filled by `draw`, emptied by `pull`."""
 
-    def __init__(self, layout: Layout, uses: Uses, noise: Noise, mean: Tensor, gradient: Tensor) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        uses: Uses,
+        noise: Noise,
+        mean: Tensor,
+        gradient: Tensor,
+        epsilon: Tensor | None = None,
+    ) -> None:
         self.layout, self.noise, self.gradient = layout, noise, gradient
         self.ruled = _spans(layout, uses, noise, ruled=True)
         self.drawn = _spans(layout, uses, noise, ruled=False)
         random = layout.random
         self.flat = torch.empty_like(mean) if self.drawn else mean
         self.first = leaves_of(layout, self.flat, gradient)
-        needs_epsilon = bool(self.drawn) or noise.draws_weights
-        self.epsilon = mean.new_zeros(random) if needs_epsilon else None
+        self.epsilon = None
+        if self.drawn or noise.draws_weights:
+            self.epsilon = mean.new_zeros(random) if epsilon is None else epsilon
         self.second = mean.new_zeros(random) if self.ruled else None
         self.second_gradient = mean.new_zeros(random) if self.ruled else None
         self.sites = self._sites(uses)
@@ -89,38 +98,48 @@ class Leaves:
     @torch.no_grad()
     def draw(self, mean: Tensor, scale: Tensor, key: Key, sign: float = 1.0) -> None:
         """Fill the leaves with a draw from N(mean, scale²); `sign` −1 gives the antithetic one."""
-        if self.epsilon is not None:
-            fill_normal(self.epsilon, key)
-            if sign < 0:
-                self.epsilon.neg_()
+        normals = Normals(key, mean)
+        for span in self.spans():
+            epsilon = None
+            if self.epsilon is not None and (self.noise.draws_weights or not self.is_ruled(span)):
+                epsilon = normals.fill(self.epsilon[span])
+                if sign < 0:
+                    epsilon.neg_()
+            if self.is_ruled(span):
+                assert self.second is not None
+                assert self.noise.second is not None
+                self.second[span] = self.noise.second(scale[span], epsilon)
+                if self.drawn:
+                    self.flat[span] = mean[span]
+            else:
+                assert epsilon is not None
+                torch.addcmul(mean[span], scale[span], epsilon, out=self.flat[span])
         if self.drawn:
-            for span in blocks(self.ruled):
-                self.flat[span] = mean[span]
             tail = slice(self.layout.random, None)
             self.flat[tail] = mean[tail]
-            assert self.epsilon is not None
-            for span in blocks(self.drawn):
-                torch.addcmul(mean[span], scale[span], self.epsilon[span], out=self.flat[span])
-        if self.second is not None and self.second_gradient is not None:
-            assert self.noise.second is not None
-            for span in blocks(self.ruled):
-                self.second[span] = self.noise.second(scale[span], self._epsilon(span))
+        if self.second_gradient is not None:
             self.second_gradient.zero_()
         self.gradient.zero_()
 
-    def pull(self, span: slice, scale: Tensor) -> Tensor:
-        """The gradient with respect to the scale of one block of `spans`."""
+    def pull(self, span: slice, scale: Tensor, into: Tensor, add: bool) -> None:
+        """Write the gradient with respect to the scale of one of `spans` into a flat vector, or add it there."""
         if self.is_ruled(span):
             assert self.second_gradient is not None
             assert self.noise.pull_back is not None
-            return self.noise.pull_back(self.second_gradient[span], scale[span], self._epsilon(span))
-        assert self.epsilon is not None
-        return self.gradient[span] * self.epsilon[span]
+            epsilon = None if self.epsilon is None else self.epsilon[span]
+            found = self.noise.pull_back(self.second_gradient[span], scale[span], epsilon)
+            into[span] = into[span] + found if add else found
+        elif add:
+            assert self.epsilon is not None
+            into[span].addcmul_(self.gradient[span], self.epsilon[span])
+        else:
+            assert self.epsilon is not None
+            torch.mul(self.gradient[span], self.epsilon[span], out=into[span])
 
     def spans(self) -> Iterator[slice]:
         """Blocks that cover the random weights, each either ruled or drawn."""
-        yield from blocks(self.drawn)
-        yield from blocks(self.ruled)
+        yield from blocks(self.drawn, self.flat.device)
+        yield from blocks(self.ruled, self.flat.device)
 
     @contextmanager
     def at_work(self, sign: float = 1.0) -> Iterator[None]:
@@ -131,9 +150,6 @@ class Leaves:
         assert self.noise.rule is not None
         with Interception(self.sites, partial(self.noise.rule, sign=sign)):
             yield
-
-    def _epsilon(self, span: slice) -> Tensor | None:
-        return None if self.epsilon is None else self.epsilon[span]
 
     def is_ruled(self, span: slice) -> bool:
         return any(r.start <= span.start < r.stop for r in self.ruled)
@@ -165,8 +181,9 @@ def _spans(layout: Layout, uses: Uses, noise: Noise, ruled: bool) -> list[slice]
     return spans
 
 
-def blocks(spans: list[slice]) -> Iterator[slice]:
-    """The spans, cut into pieces of at most BLOCK."""
+def blocks(spans: list[slice], device: torch.device) -> Iterator[slice]:
+    """The spans, cut on the CPU into pieces of at most BLOCK."""
     for span in spans:
-        for start in range(span.start, span.stop, BLOCK):
-            yield slice(start, min(start + BLOCK, span.stop))
+        size = BLOCK if device.type == "cpu" else max(span.stop - span.start, 1)
+        for start in range(span.start, span.stop, size):
+            yield slice(start, min(start + size, span.stop))

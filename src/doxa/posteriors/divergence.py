@@ -26,22 +26,30 @@ from doxa.randomness import Key, normal
 
 @dataclass(frozen=True)
 class Closed:
-    """A KL from N(mean, scale²), elementwise, and its slopes with respect to the mean and the log of the scale."""
+    """A KL from N(mean, scale²), elementwise, and a way to add `weight` times its slopes to two gradients in place."""
 
-    value: Callable[[Any, Tensor, Tensor, Tensor], Tensor]
-    slopes: Callable[[Any, Tensor, Tensor], tuple[Tensor, Tensor]]
+    value: Callable[[Any, Tensor, Tensor, Tensor], Tensor]  # (prior, mean, scale, log scale)
+    add_slopes: Callable[[Any, Tensor, Tensor, float, Tensor, Tensor], None]  # (…, weight, by mean, by scale)
 
 
 def _gaussian(p: Gaussian, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
     prior_scale = torch.as_tensor(p.scale, dtype=mean.dtype, device=mean.device)
-    return (
-        prior_scale.log() - log_scale + (scale.square() + (mean - p.centre).square()) / (2 * prior_scale.square()) - 0.5
-    )
+    square = scale.square() + (mean - p.centre).square()
+    return prior_scale.log() - log_scale + square / (2 * prior_scale.square()) - 0.5
 
 
-def _gaussian_slopes(p: Gaussian, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    precision = p.scale**-2
-    return (mean - p.centre).mul_(precision), scale.square().mul_(precision).sub_(1)
+def _gaussian_slopes(
+    p: Gaussian, mean: Tensor, scale: Tensor, weight: float, by_mean: Tensor, by_scale: Tensor
+) -> None:
+    if isinstance(p.scale, Tensor) or isinstance(p.centre, Tensor) or p.centre != 0:
+        by_mean.add_((mean - p.centre) * p.scale**-2, alpha=weight)
+    else:
+        by_mean.add_(mean, alpha=weight * p.scale**-2)
+    if isinstance(p.scale, Tensor):
+        by_scale.addcdiv_(scale, p.scale.square(), value=weight)
+    else:
+        by_scale.add_(scale, alpha=weight * p.scale**-2)
+    add_entropy_slope(scale, weight, by_scale)
 
 
 def _laplace(p: Laplace, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
@@ -52,11 +60,16 @@ def _laplace(p: Laplace, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tens
     return math.log(2 * p.scale) + folded / p.scale - log_scale - 0.5 * math.log(2 * math.pi * math.e)
 
 
-def _laplace_slopes(p: Laplace, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    z = (mean - p.centre) / scale.clamp_min(torch.finfo(scale.dtype).tiny)
-    by_mean = torch.erf(z / math.sqrt(2)) / p.scale
-    by_log_scale = scale * math.sqrt(2 / math.pi) * (-0.5 * z.square()).exp() / p.scale - 1
-    return by_mean, by_log_scale
+def _laplace_slopes(p: Laplace, mean: Tensor, scale: Tensor, weight: float, by_mean: Tensor, by_scale: Tensor) -> None:
+    z = (mean - p.centre) / scale
+    by_mean.add_(torch.erf(z * math.sqrt(0.5)), alpha=weight / p.scale)
+    by_scale.add_(z.square_().mul_(-0.5).exp_(), alpha=weight * math.sqrt(2 / math.pi) / p.scale)
+    add_entropy_slope(scale, weight, by_scale)
+
+
+def add_entropy_slope(scale: Tensor, weight: float, by_scale: Tensor) -> None:
+    """Add `weight` times the slope of −H(q) = −Σ log scale + constant."""
+    by_scale.addcdiv_(torch.ones((), dtype=scale.dtype, device=scale.device), scale, value=-weight)
 
 
 CLOSED: dict[type, Closed] = {

@@ -13,6 +13,9 @@ from doxa.errors import BadInput, require_positive
 from doxa.layout import Layout
 from doxa.randomness import Key, generator, normal
 
+# No posterior of use has a |rho| this large: its scale would be 80, or 1e-35.
+FAR = 80.0
+
 
 @dataclass(frozen=True)
 class MeanField:
@@ -42,8 +45,8 @@ class MeanField:
 
     @property
     def relevance(self) -> Tensor:
-        """The signal-to-noise ratio |mean| / scale."""
-        return self.mean[: self.random].abs() / self.scale
+        """The signal-to-noise ratio |mean| / scale; 0 for a weight that is certainly zero."""
+        return (self.mean[: self.random].abs() / self.scale).nan_to_num(nan=0.0, posinf=torch.inf)
 
     def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
         scale = self.scale
@@ -78,8 +81,8 @@ class Family:
             raise BadInput(f'per must be "weight", "layer" or "network"; got {self.per!r}')
         require_positive("scale", self.scale)
         for name, pair in (("rho", self.rho), ("mean", self.mean)):
-            if pair is not None and not (len(pair) == 2 and -100 <= pair[0] <= pair[1] <= 100):
-                raise BadInput(f"{name} must be a pair (low, high) with −100 ≤ low ≤ high ≤ 100; got {pair}")
+            if pair is not None and not (len(pair) == 2 and -FAR < pair[0] <= pair[1] < FAR):
+                raise BadInput(f"{name} must be a pair (low, high) with −{FAR:g} < low ≤ high < {FAR:g}; got {pair}")
 
     def start(self, layout: Layout, mean: Tensor, key: Key) -> MeanField:
         """The posterior before any data, around the net's weights `mean` [P]."""
@@ -111,10 +114,9 @@ def log_softplus(rho: Tensor) -> Tensor:
     return torch.where(low, rho - rho.clamp_max(-15).exp() / 2, softplus(rho.clamp_min(-15)).log())
 
 
-def log_slope(rho: Tensor, scale: Tensor) -> Tensor:
-    """d log scale / d rho = sigmoid(rho) / scale, which is 1 where both vanish."""
-    tiny = torch.finfo(scale.dtype).tiny
-    return rho.sigmoid().clamp_min_(tiny).div_(scale.clamp_min(tiny))
+def fill_scale(out: Tensor, rho: Tensor) -> Tensor:
+    """softplus(rho) written to `out`, for training: rho is held within ±FAR, so that 1/scale is finite too."""
+    return torch.clamp(rho, -FAR, FAR, out=out).exp_().log1p_()
 
 
 def spread(values: Tensor, groups: tuple[int, ...] | None) -> Tensor:
