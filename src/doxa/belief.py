@@ -28,7 +28,7 @@ from doxa.layout import Layout
 from doxa.posteriors.delta import Delta
 from doxa.predict import ROWS, Draws, sweep
 from doxa.randomness import Key
-from doxa.rows import as_inputs
+from doxa.rows import as_inputs, runnable
 
 BELIEF = "doxa.belief"
 
@@ -68,18 +68,19 @@ class Belief:
         self, posterior: Posterior, x: Any, samples: int, key: Key, rows: int, autocast: torch.dtype | None
     ) -> Draws:
         inputs = as_inputs(x, like=self.posterior.mean)
-        return sweep(
-            self.net,
-            self.layout,
-            posterior,
-            self.likelihood,
-            self.buffers,
-            inputs,
-            samples,
-            key,
-            rows,
-            autocast,
-        )
+        with runnable(inputs):
+            return sweep(
+                self.net,
+                self.layout,
+                posterior,
+                self.likelihood,
+                self.buffers,
+                inputs,
+                samples,
+                key,
+                rows,
+                autocast,
+            )
 
     def signal_to_noise(self) -> dict[str, Tensor]:
         """What pruning ranks by, for every random weight: |mean| / scale where the posterior has a scale."""

@@ -6,8 +6,9 @@ import dataclasses
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -39,25 +40,28 @@ def write(path: str | PathLike[str], kind: str, header: Mapping[str, Any], tenso
     text = _canonical({"format": kind, "version": VERSION, **header})
     # One entry of metadata: several would come out in any order.
     content = to_bytes(plain, metadata={"doxa": _canonical({"header": text, "sha256": _digest(text, plain)})})
-    neighbour = None
+    neighbour = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            neighbour = Path(file.name)
+        with open(neighbour, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(neighbour, path)
+    except BaseException as error:
+        with suppress(OSError):
+            neighbour.unlink()
+        if not isinstance(error, OSError):
+            raise
+        kept = "; the file that was there is untouched" if path.exists() else ""
+        raise BrokenFile(f"could not write {path} ({len(content):,} bytes): {error.strerror or error}{kept}") from error
+    # The file is in its place; that its name is on the disk too, not every file system can promise.
+    with suppress(OSError):
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
-    except OSError as error:
-        if neighbour is not None:
-            neighbour.unlink(missing_ok=True)
-        kept = "; the file that was there is untouched" if path.exists() else ""
-        raise BrokenFile(f"could not write {path} ({len(content):,} bytes): {error.strerror or error}{kept}") from error
 
 
 def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -74,17 +78,19 @@ def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str
     try:
         sealed = json.loads(metadata["doxa"])
         text, digest = sealed["header"], sealed["sha256"]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise BrokenFile(f"{path} is a safetensors file, but not one written by Doxa") from None
     if not isinstance(text, str) or _digest(text, tensors) != digest:
         raise BrokenFile(f"{path} is damaged: its contents do not match their SHA-256; restore it from a copy")
-    header = json.loads(text)
-    if header["version"] > VERSION:
-        raise BrokenFile(
-            f"{path} has format version {header['version']}; this Doxa reads up to {VERSION}: upgrade Doxa"
-        )
-    if header["format"] != kind:
-        raise BrokenFile(f"{path} holds a {header['format']}, not a {kind}")
+    try:
+        header = json.loads(text)
+        version, form = int(header["version"]), str(header["format"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise BrokenFile(f"{path} has a header that Doxa never writes ({error!r}); restore it from a copy") from None
+    if version > VERSION:
+        raise BrokenFile(f"{path} has format version {version}; this Doxa reads up to {VERSION}: upgrade Doxa")
+    if form != kind:
+        raise BrokenFile(f"{path} holds a {form}, not a {kind}")
     return header, tensors
 
 
@@ -112,14 +118,15 @@ def encode(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
         return [encode(v, f"{name}.{i}", tensors) for i, v in enumerate(value)]
     for room, table in ROOMS.items():
         for word, kind in table.items():
-            if type(value) is kind:
+            if type(value) is kind and dataclasses.is_dataclass(value):
                 fields = {
                     f.name: encode(getattr(value, f.name), f"{name}.{f.name}", tensors)
                     for f in dataclasses.fields(value)
                 }
                 return {"is": f"{room}.{word}", **fields}
     raise BadInput(
-        f"a {type(value).__name__} cannot be saved: add it to its room's TABLE, e.g. doxa.priors.TABLE['mine'] = Mine"
+        f"a {type(value).__name__} cannot be saved: make it a dataclass and add it to its room's TABLE, "
+        "e.g. doxa.priors.TABLE['mine'] = Mine"
     )
 
 
@@ -130,14 +137,19 @@ def decode(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
+        if value["tensor"] not in tensors:
+            raise BrokenFile(f"the file names a tensor {value['tensor']!r} that it does not hold")
         return tensors[value["tensor"]]
-    room, _, word = value["is"].partition(".")
+    room, _, word = str(value.get("is")).partition(".")
     kind = ROOMS.get(room, {}).get(word)
     if kind is None:
         raise BrokenFile(
-            f"the file names {value['is']!r}, which this Doxa does not know: add it to the room's TABLE first"
+            f"the file names {value.get('is')!r}, which this Doxa does not know: add it to the room's TABLE first"
         )
-    return kind(**{k: decode(v, tensors) for k, v in value.items() if k != "is"})
+    try:
+        return kind(**{k: decode(v, tensors) for k, v in value.items() if k != "is"})
+    except (TypeError, BadInput) as error:
+        raise BrokenFile(f"the file's {value['is']!r} cannot be built: {error}") from None
 
 
 def describe(value: Any) -> Any:
@@ -146,6 +158,11 @@ def describe(value: Any) -> Any:
         return value
     if isinstance(value, Tensor):
         return {"tensor": list(value.shape), "sha256": _digest("", {"": value.detach().cpu()})}
+    if isinstance(value, nn.Module):
+        return {
+            "is": type(value).__name__,
+            "sha256": _digest("", {k: t.detach().cpu() for k, t in value.state_dict().items()}),
+        }
     if isinstance(value, Mapping):
         return {str(k): describe(v) for k, v in value.items()}
     if isinstance(value, tuple | list):

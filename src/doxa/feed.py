@@ -13,8 +13,10 @@ from torch.utils.data import DataLoader
 
 from doxa.contracts import Batch, Inputs, Likelihood
 from doxa.errors import BadInput
-from doxa.randomness import Key, generator, reseed, seed_of
+from doxa.randomness import Key, generator, isolated, reseed, seed_of
 from doxa.rows import as_inputs, as_pair, as_target, count, take, tensors
+
+WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 
 
 class Feed(Protocol):
@@ -86,10 +88,12 @@ class InMemory:
 
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
-        some = torch.linspace(0, self.size - 1, min(self.size, 500)).long().to(self.y.device)
         for name, tensor in (*tensors(self.x), ("y", self.y)):
             digest.update(repr((name, tuple(tensor.shape), str(tensor.dtype))).encode())
-            digest.update(tensor[some].cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+            for part in tensor.split(1 << 16):
+                # The sum of each row's bits: quick, wherever the data lies, and other data has other sums.
+                bits = part.contiguous().reshape(len(part), -1).view(WORDS[min(part.element_size(), 8)])
+                digest.update(bits.sum(1, dtype=torch.int64).cpu().numpy().data)
         return digest.hexdigest()
 
 
@@ -107,7 +111,11 @@ class Loaded:
         self.output: Tensor | None = None
 
     def example(self) -> Inputs:
-        return take(self._batch(next(iter(self.loader))).x, slice(0, 3))
+        with isolated(self.like.device):
+            some = next(iter(self.loader), None)
+        if some is None:
+            raise BadInput("the DataLoader is empty: it gave not one batch")
+        return take(self._batch(some).x, slice(0, 3))
 
     def check(self, likelihood: Likelihood, output: Tensor) -> None:
         self.likelihood, self.output = likelihood, output
@@ -117,13 +125,17 @@ class Loaded:
         own = getattr(self.loader, "generator", None)
         if own is not None:
             own.manual_seed(seed_of((*key, "loader", number)))
-        given = 0
-        for given, item in enumerate(self.loader, 1):
-            if given > skip:
+        items = iter(self.loader)
+        for given in range(self.batches):
+            # A data set may draw from torch's generator, which the steps between two batches have moved.
+            reseed((*key, "batch", number, given), self.like.device)
+            item = next(items, None)
+            if item is None:
+                raise BadInput(
+                    f"the DataLoader gave {given} batches in epoch {number + 1}; {self.batches} were expected"
+                )
+            if given >= skip:
                 yield [self._batch(item)] * streams
-            if given == self.batches:
-                return
-        raise BadInput(f"the DataLoader gave {given} batches in epoch {number + 1}; {self.batches} were expected")
 
     def _batch(self, item: Any) -> Batch:
         if not isinstance(item, tuple | list) or len(item) != 2:
@@ -149,18 +161,40 @@ def feed(data: Any, like: Tensor, batch_size: int, size: int | None) -> Feed:
         if batch_size < 1:
             raise BadInput(f"batch_size must be at least 1, got {batch_size}")
         return InMemory(x, y, batch_size)
-    if size is None:
-        try:
-            size = len(data.dataset)  # type: ignore[arg-type]
-        except TypeError:
-            raise BadInput(
-                "the DataLoader's dataset has no length, so the KL cannot be weighed against the data: "
-                "pass the number of training rows as size="
-            ) from None
+    size = _size_of(data, size)
     try:
         batches = len(data)
     except TypeError:
-        batches = -(-size // (data.batch_size or 1))
+        rows = data.batch_size or 1
+        batches = size // rows if data.drop_last else -(-size // rows)
     if size < 1 or batches < 1:
         raise BadInput(f"the DataLoader is empty: {size} rows in {batches} batches")
     return Loaded(data, size, batches, like)
+
+
+def _size_of(loader: DataLoader[Any], size: int | None) -> int:
+    """How many rows the KL is weighed against; where loader and `size` leave a doubt, an error."""
+    rows, drawn = _length(loader.dataset), _length(loader.sampler)
+    if size is not None:
+        if not isinstance(size, int) or size < 1 or (rows is not None and size not in (rows, drawn)):
+            known = "" if rows is None else f", but the DataLoader has {rows} rows"
+            raise BadInput(f"size={size!r}{known}: size= must be the number of training rows")
+        return size
+    if rows is None:
+        raise BadInput(
+            "the DataLoader's dataset has no length, so the KL cannot be weighed against the data: "
+            "pass the number of training rows as size="
+        )
+    if drawn not in (None, rows):
+        raise BadInput(
+            f"the DataLoader's sampler draws {drawn} rows an epoch from a dataset of {rows}, so the KL cannot be "
+            "weighed against the data: pass the number of training rows as size="
+        )
+    return rows
+
+
+def _length(value: Any) -> int | None:
+    try:
+        return len(value)
+    except TypeError:
+        return None

@@ -17,6 +17,7 @@ from doxa.errors import BadInput
 from doxa.layout import Layout, call, mode
 from doxa.randomness import isolated
 from doxa.rows import first as first_rows
+from doxa.rows import runnable
 
 # The operations whose noise can be moved from the weights to the rows.
 OPERATIONS: tuple[Callable[..., Tensor], ...] = (
@@ -142,7 +143,7 @@ def probe(
         leaves = {k: v.detach().requires_grad_() for k, v in layout.weights(start).items()}
         watch = _Watch(leaves)
         copies = {k: b.clone() for k, b in buffers.items()}
-        with isolated(start.device), mode(net, training=True), watch:
+        with isolated(start.device), mode(net, training=True), runnable(x), watch:
             outputs.append(call(net, leaves, copies, first_rows(x, rows)).detach())
         watches.append(watch)
     first, second = watches

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Inputs
-from doxa.errors import BadInput
+from doxa.errors import BadInput, DoxaError
 
 
 def each(x: Inputs, f: Callable[[Tensor], Tensor]) -> Inputs:
@@ -78,6 +79,18 @@ def as_inputs(x: Any, like: Tensor) -> Inputs:
             )
         require_finite(name, tensor)
     return each(inputs, lambda t: t.to(like) if t.dtype.is_floating_point else t.to(like.device))
+
+
+@contextmanager
+def runnable(x: Inputs) -> Iterator[None]:
+    """Say what the net was given where it cannot run on it."""
+    try:
+        yield
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        if isinstance(error, DoxaError):
+            raise
+        given = ", ".join(f"{name} {tuple(t.shape)} {t.dtype}" for name, t in tensors(x))
+        raise BadInput(f"the net cannot run on {given} (first axis: rows): {error}") from error
 
 
 def require_finite(name: str, tensor: Tensor) -> None:
