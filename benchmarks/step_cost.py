@@ -12,7 +12,6 @@ import argparse
 import json
 import math
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -122,10 +121,16 @@ def growth(name: str, kind: str) -> int:
     x, y = data(shape)
     warm = plain(nn.Linear(shape[0], 10), x, y)
     seconds(warm, 3)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+    before = resident("VmRSS")
     step = plain(make(), x, y) if kind == "plain" else believed(make(), x, y, learner)
     seconds(step, 5)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    return resident("VmHWM") - before
+
+
+def resident(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 def memory(name: str) -> dict[str, float]:
@@ -154,7 +159,8 @@ def main() -> None:
             found[name] = ratio(name, args.rounds)
             r = found[name]
             print(
-                f"{name:40s} {r['ratio']:5.2f}  [{r['low']:.2f}, {r['high']:.2f}]  {r['plain_ms']:.1f} -> {r['ms']:.1f} ms",
+                f"{name:40s} {r['ratio']:5.2f}  [{r['low']:.2f}, {r['high']:.2f}]  "
+                f"{r['plain_ms']:.1f} -> {r['ms']:.1f} ms",
                 flush=True,
             )
     peak = {name: memory(name) for name in MEMORY if args.only in name}

@@ -11,8 +11,9 @@ from doxa.errors import BadInput, BrokenFile, Diverged, DoxaError, Interrupted
 from doxa.fit import fit
 from doxa.judge.verdict import judge
 from doxa.predict import Draws
+from doxa.version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "BadInput",

@@ -49,9 +49,9 @@ def demo(seed: int = 0) -> None:
 @app.command()
 def version() -> None:
     """Print the version."""
-    from importlib.metadata import version as installed
+    from doxa.version import VERSION
 
-    print(installed("doxa"))
+    print(VERSION)
 
 
 def main() -> None:

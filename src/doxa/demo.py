@@ -27,9 +27,7 @@ def run(say: Callable[[str], None], seed: int = 0, epochs: int = 100) -> dict[st
     held = len(x) // 5
     train, validation = (x[held:], digits.y_train[held:]), (x[:held], digits.y_train[:held])
     test = (x_test, digits.y_test)
-    say(
-        f"digits: {len(train[0])} to learn from, {held} for validation, {len(x_test)} to be judged on; net 64-100-100-10"
-    )
+    say(f"digits: {len(train[0])} to learn from, {held} for validation, {len(x_test)} to be judged on")
 
     def learn(name: str, learner: Any) -> Belief:
         torch.manual_seed(seed)

@@ -181,7 +181,7 @@ def restarted(net: nn.Module, layout: Layout, start: Tensor, key: Key) -> Tensor
             reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
             if callable(reset):
                 reset()
-    new = {k: p.detach() for k, p in fresh.named_parameters() if p.requires_grad}
+    new = {k: p.detach().to(start.device) for k, p in fresh.named_parameters() if p.requires_grad}
     old = layout.views(start)
     same = [k for k, p in new.items() if p.dim() > 1 and torch.equal(p, old[k])]
     if same:

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from doxa.version import VERSION
+
 
 def stamp(settings: dict[str, Any], seeds: Sequence[int], started: float) -> dict[str, Any]:
     """The provenance of a result; `started` is a reading of time.perf_counter."""
-    import doxa
-
     return {
         "settings": settings,
         "seeds": list(seeds),
         "versions": {
-            "doxa": doxa.__version__,
+            "doxa": VERSION,
             "torch": torch.__version__,
             "numpy": np.__version__,
             "python": platform.python_version(),

@@ -38,18 +38,16 @@ def problem(case: Case, size: int = 100) -> Problem:
     return Problem(net, layout, uses, categorical(), start, buffers, size, (0,))
 
 
-def leaves_for(p: Problem, kind: noise.Noise) -> Leaves:
-    return Leaves(p.layout, p.uses, kind, p.start, torch.zeros_like(p.start))
+def leaves_for(p: Problem, kind: noise.Noise, scale: Tensor) -> Leaves:
+    return Leaves(p.layout, p.uses, kind, p.start, scale, torch.zeros_like(p.start))
 
 
-def run(
-    p: Problem, leaves: Leaves, scale: Tensor, x: Tensor, key: tuple[int | str, ...], training: bool = False
-) -> Tensor:
+def run(p: Problem, leaves: Leaves, x: Tensor, key: tuple[int | str, ...]) -> Tensor:
     """One noisy pass, repeatable by its key."""
     buffers = {k: b.clone() for k, b in p.buffers.items()}
-    with isolated(p.start.device), mode(p.net, training), leaves.at_work():
+    with isolated(p.start.device), mode(p.net, False), leaves.at_work():
         reseed(key)
-        leaves.draw(p.start, scale, key)
+        leaves.draw(key)
         return call(p.net, leaves.first, buffers, x)
 
 
@@ -60,7 +58,7 @@ def test_at_scale_zero_the_plain_net_runs(kind: noise.Noise, case: Case) -> None
     x = case.inputs()
     with mode(p.net, False):
         expected = p.net(x)
-    found = run(p, leaves_for(p, kind), torch.zeros(p.layout.random), x, (1,))
+    found = run(p, leaves_for(p, kind, torch.zeros(p.layout.random)), x, (1,))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
@@ -121,14 +119,13 @@ def test_rows_have_uncorrelated_noise_at_every_operation(kind: noise.Noise, case
     """Each linear map and convolution the net calls, its input held fixed over draws: rows must not share noise."""
     p = problem(case)
     x = case.inputs(4)
-    leaves = leaves_for(p, kind)
-    scale = torch.full((p.layout.random,), 0.3)
+    leaves = leaves_for(p, kind, torch.full((p.layout.random,), 0.3))
     heard = Overheard(leaves.sites, partial(kind.rule, sign=1.0))
     seen: dict[str, list[Tensor]] = {}
     with isolated(x.device), mode(p.net, True), torch.no_grad():
         for s in range(DRAWS):
             reseed((s,))
-            leaves.draw(p.start, scale, (s, "w"))
+            leaves.draw((s, "w"))
             heard.met.clear()
             with heard:
                 call(p.net, leaves.first, {k: b.clone() for k, b in p.buffers.items()}, x)
@@ -195,11 +192,11 @@ def test_same_mean_and_variance_as_shared(kind: noise.Noise, case: Case) -> None
     scale = torch.rand(layout.random, generator=torch.Generator().manual_seed(5)) * 0.3
     moments, draws = [], 3000
     for each in (noise.shared, kind):
-        leaves, outputs = leaves_for(p, each), []
+        leaves, outputs = leaves_for(p, each, scale), []
         with torch.no_grad(), isolated(x.device):
             reseed((each.name,))
             for s in range(draws):
-                leaves.draw(start, scale, (s, each.name))
+                leaves.draw((s, each.name))
                 with leaves.at_work():
                     outputs.append(call(first, leaves.first, {}, x))
         stacked = torch.stack(outputs)
@@ -226,16 +223,16 @@ def test_gradient_is_unbiased(kind: noise.Noise) -> None:
     # E ½(x·w − y)² = ½(x·mean − y)² + ½ Σ x²·scale²
     exact_mean = (residual[:, None] * design).mean(0)
     exact_scale = design.square().mean(0) * scale
-    leaves = Leaves(layout, uses, kind, start, torch.zeros_like(start))
+    leaves = Leaves(layout, uses, kind, start, scale, torch.zeros_like(start))
     found = []
     for s in range(4000):
-        leaves.draw(start, scale, (s,))
+        leaves.draw((s,))
         with isolated(x.device), leaves.at_work():
             reseed((s, "rows"))
             (0.5 * (call(net, leaves.first, {}, x) - y).square().mean()).backward()
         by_scale = torch.empty_like(scale)
-        for span in leaves.spans():
-            leaves.pull(span, scale, by_scale, add=False)
+        for piece in leaves.pieces:
+            leaves.pull(piece, by_scale[piece.span], add=False)
         found.append(torch.cat([leaves.gradient, by_scale]))
     stacked = torch.stack(found)
     z = (stacked.mean(0) - torch.cat([exact_mean, exact_scale])) / (stacked.std(0) / math.sqrt(len(found)))
@@ -262,8 +259,8 @@ def by_autograd(training: VariationalTraining, batch: Batch, moment: Moment) -> 
         key = (*moment.key, s // 2 if learner.antithetic else s)
         sign = -1.0 if learner.antithetic and s % 2 else 1.0
         reseed(key)
-        leaves = Leaves(p.layout, p.uses, learner.noise, p.start, torch.zeros_like(p.start))
-        leaves.draw(mean.detach(), scale.detach(), (*key, "weights"), sign)
+        leaves = Leaves(p.layout, p.uses, learner.noise, mean.detach(), scale.detach(), torch.zeros_like(p.start))
+        leaves.draw((*key, "weights"), sign)
         epsilon = leaves.epsilon
         drawn = mean.clone()
         second = torch.zeros_like(scale)
@@ -364,9 +361,8 @@ def test_captures_whole(kind: noise.Noise, case: Case) -> None:
     torch._dynamo.reset()
     p = problem(case)
     x, y = case.data()
-    leaves = leaves_for(p, kind)
-    scale = torch.full((p.layout.random,), 0.05)
-    leaves.draw(p.start, scale, (0,))
+    leaves = leaves_for(p, kind, torch.full((p.layout.random,), 0.05))
+    leaves.draw((0,))
     buffers = {k: b.clone() for k, b in p.buffers.items()}
 
     def loss(x: Tensor, y: Tensor) -> Tensor:
@@ -394,8 +390,8 @@ def test_a_net_that_changes_its_flow_is_refused() -> None:
     layout, start = lay_out(net)
     x = torch.randn(5, 4)
     uses, _ = probe(net, layout, start, {}, x)
-    leaves = Leaves(layout, uses, noise.local, start, torch.zeros_like(start))
-    leaves.draw(start, torch.full((layout.random,), 0.1), (0,))
+    leaves = Leaves(layout, uses, noise.local, start, torch.full((layout.random,), 0.1), torch.zeros_like(start))
+    leaves.draw((0,))
     net.more = True
     with pytest.raises(ValueError, match="twice in one pass"), leaves.at_work():
         call(net, leaves.first, {}, x)

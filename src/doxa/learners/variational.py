@@ -15,7 +15,7 @@ from doxa.kl_weights import uniform
 from doxa.layout import not_finite, part, settle
 from doxa.learners.evidence import nll
 from doxa.noise import Leaves, Noise, shared
-from doxa.noise.leaves import blocks, noise_of
+from doxa.noise.leaves import Piece, noise_of
 from doxa.posteriors import MeanField, mean_field
 from doxa.posteriors.divergence import CLOSED, add_entropy_slope, kl
 from doxa.posteriors.mean_field import FAR, fill_scale, gather, spread
@@ -51,6 +51,18 @@ class Variational:
         return VariationalTraining(self, problem)
 
 
+@dataclass(frozen=True)
+class Part:
+    """A piece of the leaves with what the training adds to it: prior, gradients, ε for the prior, rho."""
+
+    piece: Piece
+    prior: Prior
+    by_mean: Tensor
+    by_scale: Tensor
+    epsilon: Tensor | None
+    rho: Tensor | None  # None where many weights share one
+
+
 class VariationalTraining:
     """A mean-field Gaussian at work: flat vectors of means and rhos, filled gradients, no autograd through either."""
 
@@ -74,12 +86,14 @@ class VariationalTraining:
             problem.uses,
             learner.noise,
             self.mean.detach(),
+            self.scale,
             gradient=self.mean.grad if once else torch.zeros_like(start.mean),
             # With one sample, ε is needed no longer than until it has become the gradient of the scale.
             epsilon=self.scale_gradient if once else None,
         )
         needs_draw = self.closed is None and self.leaves.ruled and not learner.noise.draws_weights
         self.extra_epsilon = torch.empty_like(self.scale) if needs_draw else None
+        self.parts = [self._part(piece) for piece in self.leaves.pieces]
         self._buffers = {k: b.clone() for k, b in problem.buffers.items()}
         self.parameters: Sequence[Tensor] = [self.mean, self.rho]
         self.noise = noise_of(problem.layout, problem.uses, learner.noise)
@@ -88,13 +102,14 @@ class VariationalTraining:
         (batch,) = batches
         samples = self.learner.samples
         weight = self.learner.kl_weight(moment) / self.problem.size
-        self._fill_scale()
+        if self.groups is not None:
+            self._spread_scale()
         total, seen = torch.zeros_like(self.scale[:1]).squeeze(), []
         for s in range(samples):
             key = (*moment.key, s // 2 if self.learner.antithetic else s)
             sign = -1.0 if self.learner.antithetic and s % 2 else 1.0
             reseed(key, self.scale.device)
-            self.leaves.draw(self.mean.detach(), self.scale, (*key, "weights"), sign)
+            self.leaves.draw((*key, "weights"), sign, self._fill_scale if s == 0 and self.groups is None else None)
             buffers = self._buffers if samples == 1 else {k: b.clone() for k, b in self._buffers.items()}
             with self.leaves.at_work(sign):
                 loss = nll(self.problem, self.leaves.first, buffers, batch) / samples
@@ -103,61 +118,69 @@ class VariationalTraining:
             seen.append(buffers)
             if self.extra_epsilon is not None:
                 Normals((*key, "prior"), self.scale).fill(self.extra_epsilon)
-            self._collect(weight / samples, fresh=s == 0)
+            self._collect(weight / samples, first=s == 0)
         if samples > 1:
             for name, value in averaged(seen).items():
                 self._buffers[name].copy_(value)
         self._finish(weight)
         return total
 
-    @torch.no_grad()
-    def _fill_scale(self) -> None:
-        rho = self.rho.detach()
-        if self.groups is not None:
-            self.scale.copy_(spread(fill_scale(torch.empty_like(rho), rho), self.groups))
-            return
-        for span in blocks([slice(0, len(rho))], rho.device):
-            fill_scale(self.scale[span], rho[span])
+    def _part(self, piece: Piece) -> Part:
+        assert self.mean.grad is not None
+        epsilon = piece.epsilon if self.extra_epsilon is None or not piece.ruled else self.extra_epsilon[piece.span]
+        return Part(
+            piece,
+            part(self.prior, piece.span),
+            self.mean.grad[piece.span],
+            self.scale_gradient[piece.span],
+            epsilon,
+            self.rho.detach()[piece.span] if self.groups is None else None,
+        )
+
+    def _fill_scale(self, index: int) -> None:
+        own = self.parts[index]
+        assert own.rho is not None
+        fill_scale(own.piece.scale, own.rho)
 
     @torch.no_grad()
-    def _collect(self, weight: float, fresh: bool) -> None:
+    def _spread_scale(self) -> None:
+        rho = self.rho.detach()
+        self.scale.copy_(spread(fill_scale(torch.empty_like(rho), rho), self.groups))
+
+    @torch.no_grad()
+    def _collect(self, weight: float, first: bool) -> None:
         """Pull one sample's gradients back to mean and scale; without a closed KL, those of −log p at its draw too."""
-        leaves, mean = self.leaves, self.mean.detach()
-        assert self.mean.grad is not None
-        for span in leaves.spans():
-            by_mean = leaves.gradient[span]
-            if self.closed is None and not leaves.is_ruled(span):
-                # The net ran on this very draw: one gradient serves both.
-                by_mean.sub_(part(self.prior, span).grad_log_prob(leaves.flat[span]), alpha=weight)
+        for own in self.parts:
+            piece, slope = own.piece, None
+            if self.closed is None and piece.ruled:
+                assert own.epsilon is not None
+                slope = own.prior.grad_log_prob(torch.addcmul(piece.mean, piece.scale, own.epsilon))
+                piece.gradient.sub_(slope, alpha=weight)
+                slope.mul_(own.epsilon)
             elif self.closed is None:
-                epsilon = self.extra_epsilon if self.extra_epsilon is not None else leaves.epsilon
-                assert epsilon is not None
-                slope = part(self.prior, span).grad_log_prob(torch.addcmul(mean[span], self.scale[span], epsilon[span]))
-                by_mean.sub_(slope, alpha=weight)
-                slope.mul_(epsilon[span])
-            leaves.pull(span, self.scale, self.scale_gradient, add=not fresh)
-            if self.closed is None and leaves.is_ruled(span):
-                self.scale_gradient[span].sub_(slope, alpha=weight)
-        if leaves.gradient is not self.mean.grad:
-            self.mean.grad.mul_(0 if fresh else 1).add_(leaves.gradient)
+                # The net ran on this very draw: one gradient serves both.
+                piece.gradient.sub_(own.prior.grad_log_prob(piece.flat), alpha=weight)
+            self.leaves.pull(piece, own.by_scale, add=not first)
+            if slope is not None:
+                own.by_scale.sub_(slope, alpha=weight)
+        if self.leaves.gradient is not self.mean.grad:
+            assert self.mean.grad is not None
+            self.mean.grad.mul_(0 if first else 1).add_(self.leaves.gradient)
 
     @torch.no_grad()
     def _finish(self, weight: float) -> None:
         """Add the KL's gradient (its entropy alone, where the rest came with the draws) and turn scale into rho."""
-        assert self.mean.grad is not None
-        assert self.rho.grad is not None
-        mean, rho = self.mean.detach(), self.rho.detach()
-        for span in blocks([slice(0, len(self.scale))], rho.device):
-            by_scale, scale = self.scale_gradient[span], self.scale[span]
+        for own in self.parts:
+            piece = own.piece
             if self.closed is None:
-                add_entropy_slope(scale, weight, by_scale)
+                add_entropy_slope(piece.scale, weight, own.by_scale)
             else:
-                prior = part(self.prior, span)
-                self.closed.add_slopes(prior, mean[span], scale, weight, self.mean.grad[span], by_scale)
-            if self.groups is None:
-                by_scale.mul_(rho[span].sigmoid())
+                self.closed.add_slopes(own.prior, piece.mean, piece.scale, weight, own.by_mean, own.by_scale)
+            if own.rho is not None:
+                own.by_scale.mul_(own.rho.sigmoid())
         if self.groups is not None:
-            torch.mul(gather(self.scale_gradient, self.groups), rho.sigmoid(), out=self.rho.grad)
+            assert self.rho.grad is not None
+            torch.mul(gather(self.scale_gradient, self.groups), self.rho.detach().sigmoid(), out=self.rho.grad)
 
     def posterior(self) -> Posterior:
         return MeanField(self.mean.detach().clone(), self.rho.detach().clone(), self.groups)

@@ -15,7 +15,7 @@ from doxa.noise.interception import Interception, Site
 from doxa.probe import Uses
 from doxa.randomness import Key, Normals
 
-# Long vectors are worked through in pieces: small enough to need little memory, large enough for all threads to pay.
+# On a CPU, long vectors are worked through in pieces: small enough to need little memory, large enough to pay threads.
 BLOCK = 1 << 19
 
 
@@ -48,8 +48,26 @@ def leaves_of(layout: Layout, flat: Tensor, gradient: Tensor) -> dict[str, Tenso
     return leaves
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of the random weights, with its views of every flat vector that a step works on."""
+
+    span: slice
+    ruled: bool
+    mean: Tensor
+    scale: Tensor
+    flat: Tensor
+    gradient: Tensor
+    epsilon: Tensor | None
+    second: Tensor | None
+    second_gradient: Tensor | None
+
+
 class Leaves:
-    """First leaves [P], second leaves and ε [R], with flat gradients; filled by `draw`, emptied by `pull`."""
+    """First leaves [P], second leaves and ε [R], with flat gradients; filled by `draw`, emptied by `pull`.
+
+    All are made once, around the `mean` [P] and `scale` [R] that the training changes in place.
+    """
 
     def __init__(
         self,
@@ -57,21 +75,38 @@ class Leaves:
         uses: Uses,
         noise: Noise,
         mean: Tensor,
+        scale: Tensor,
         gradient: Tensor,
         epsilon: Tensor | None = None,
     ) -> None:
-        self.layout, self.noise, self.gradient = layout, noise, gradient
+        self.layout, self.noise, self.mean, self.gradient = layout, noise, mean, gradient
         self.ruled = _spans(layout, uses, noise, ruled=True)
         self.drawn = _spans(layout, uses, noise, ruled=False)
-        random = layout.random
         self.flat = torch.empty_like(mean) if self.drawn else mean
         self.first = leaves_of(layout, self.flat, gradient)
         self.epsilon = None
         if self.drawn or noise.draws_weights:
-            self.epsilon = mean.new_zeros(random) if epsilon is None else epsilon
-        self.second = mean.new_zeros(random) if self.ruled else None
-        self.second_gradient = mean.new_zeros(random) if self.ruled else None
+            self.epsilon = torch.zeros_like(scale) if epsilon is None else epsilon
+        self.second = torch.zeros_like(scale) if self.ruled else None
+        self.second_gradient = torch.zeros_like(scale) if self.ruled else None
         self.sites = self._sites(uses)
+
+        def piece(span: slice, ruled: bool) -> Piece:
+            needs_epsilon = self.epsilon is not None and (noise.draws_weights or not ruled)
+            return Piece(
+                span,
+                ruled,
+                mean[span],
+                scale[span],
+                self.flat[span],
+                gradient[span],
+                self.epsilon[span] if self.epsilon is not None and needs_epsilon else None,
+                self.second[span] if self.second is not None else None,
+                self.second_gradient[span] if self.second_gradient is not None else None,
+            )
+
+        self.pieces = [piece(s, False) for s in blocks(self.drawn, mean.device)]
+        self.pieces += [piece(s, True) for s in blocks(self.ruled, mean.device)]
 
     def _sites(self, uses: Uses) -> list[Site]:
         if self.second is None or self.second_gradient is None:
@@ -96,50 +131,51 @@ class Leaves:
         return sites
 
     @torch.no_grad()
-    def draw(self, mean: Tensor, scale: Tensor, key: Key, sign: float = 1.0) -> None:
-        """Fill the leaves with a draw from N(mean, scale²); `sign` −1 gives the antithetic one."""
-        normals = Normals(key, mean)
-        for span in self.spans():
-            epsilon = None
-            if self.epsilon is not None and (self.noise.draws_weights or not self.is_ruled(span)):
-                epsilon = normals.fill(self.epsilon[span])
+    def draw(self, key: Key, sign: float = 1.0, prepare: Callable[[int], None] | None = None) -> None:
+        """Fill the leaves with a draw from N(mean, scale²); `sign` −1 gives the antithetic one.
+
+        `prepare(i)` is called before the i-th piece is read, to bring its scale up to date while it is at hand.
+        """
+        normals = Normals(key, self.mean)
+        for i, piece in enumerate(self.pieces):
+            if prepare is not None:
+                prepare(i)
+            if piece.epsilon is not None:
+                normals.fill(piece.epsilon)
                 if sign < 0:
-                    epsilon.neg_()
-            if self.is_ruled(span):
-                assert self.second is not None
+                    piece.epsilon.neg_()
+            if piece.ruled:
+                assert piece.second is not None
                 assert self.noise.second is not None
-                self.second[span] = self.noise.second(scale[span], epsilon)
+                piece.second.copy_(self.noise.second(piece.scale, piece.epsilon))
                 if self.drawn:
-                    self.flat[span] = mean[span]
+                    piece.flat.copy_(piece.mean)
             else:
-                assert epsilon is not None
-                torch.addcmul(mean[span], scale[span], epsilon, out=self.flat[span])
+                assert piece.epsilon is not None
+                torch.addcmul(piece.mean, piece.scale, piece.epsilon, out=piece.flat)
         if self.drawn:
             tail = slice(self.layout.random, None)
-            self.flat[tail] = mean[tail]
+            self.flat[tail] = self.mean[tail]
         if self.second_gradient is not None:
             self.second_gradient.zero_()
         self.gradient.zero_()
 
-    def pull(self, span: slice, scale: Tensor, into: Tensor, add: bool) -> None:
-        """Write the gradient with respect to the scale of one of `spans` into a flat vector, or add it there."""
-        if self.is_ruled(span):
-            assert self.second_gradient is not None
+    def pull(self, piece: Piece, into: Tensor, add: bool) -> None:
+        """Write the gradient with respect to a piece's scale into a vector of its length, or add it there."""
+        if piece.ruled:
+            assert piece.second_gradient is not None
             assert self.noise.pull_back is not None
-            epsilon = None if self.epsilon is None else self.epsilon[span]
-            found = self.noise.pull_back(self.second_gradient[span], scale[span], epsilon)
-            into[span] = into[span] + found if add else found
+            found = self.noise.pull_back(piece.second_gradient, piece.scale, piece.epsilon)
+            if add:
+                into.add_(found)
+            else:
+                into.copy_(found)
         elif add:
-            assert self.epsilon is not None
-            into[span].addcmul_(self.gradient[span], self.epsilon[span])
+            assert piece.epsilon is not None
+            into.addcmul_(piece.gradient, piece.epsilon)
         else:
-            assert self.epsilon is not None
-            torch.mul(self.gradient[span], self.epsilon[span], out=into[span])
-
-    def spans(self) -> Iterator[slice]:
-        """Blocks that cover the random weights, each either ruled or drawn."""
-        yield from blocks(self.drawn, self.flat.device)
-        yield from blocks(self.ruled, self.flat.device)
+            assert piece.epsilon is not None
+            torch.mul(piece.gradient, piece.epsilon, out=into)
 
     @contextmanager
     def at_work(self, sign: float = 1.0) -> Iterator[None]:
@@ -150,9 +186,6 @@ class Leaves:
         assert self.noise.rule is not None
         with Interception(self.sites, partial(self.noise.rule, sign=sign)):
             yield
-
-    def is_ruled(self, span: slice) -> bool:
-        return any(r.start <= span.start < r.stop for r in self.ruled)
 
 
 def noise_of(layout: Layout, uses: Uses, noise: Noise) -> dict[str, str]:

@@ -1,0 +1,86 @@
+"""The same library on a GPU: every net and noise, exact resume, and agreement with the CPU."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+import doxa
+from doxa import learners, likelihoods, noise, priors
+from doxa.errors import Interrupted
+from laws.test_learners import LEARNERS, small, wrapped
+from zoo import CASES
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+
+
+@pytest.mark.parametrize("autocast", [None, torch.bfloat16])
+@pytest.mark.parametrize("kind", noise.TABLE)
+@pytest.mark.parametrize("name", CASES)
+def test_learns_on_the_device_and_moves_to_the_cpu(
+    name: str, kind: str, autocast: torch.dtype | None, tmp_path
+) -> None:
+    case = CASES[name]
+    learner = learners.variational(priors.gaussian(1.0), noise.TABLE[kind])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        belief = doxa.fit(
+            case.net(),
+            case.data(24),
+            learner=learner,
+            likelihood=likelihoods.categorical(),
+            epochs=3,
+            batch_size=8,
+            device="cuda",
+            autocast=autocast,
+        )
+    assert belief.posterior.mean.is_cuda
+    x = case.inputs(5)
+    there = belief.predict_at_mean(x).outputs.cpu()
+    assert belief.predict(x, 3, autocast=autocast).outputs.isfinite().all()
+    belief.save(tmp_path / "b.doxa")
+    here = doxa.load(tmp_path / "b.doxa", case.net(), device="cpu")
+    torch.testing.assert_close(here.predict_at_mean(x).outputs, there, rtol=5e-3, atol=5e-3)
+    torch.testing.assert_close(belief.to("cpu").predict_at_mean(x).outputs, there, rtol=5e-3, atol=5e-3)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_resumed_equals_uninterrupted_on_the_device(name: str, tmp_path) -> None:
+    small(LEARNERS[name], tmp_path / "whole", net=wrapped(), device="cuda")
+    passes = getattr(LEARNERS[name], "members", 1) * getattr(LEARNERS[name], "samples", 1)
+    with pytest.raises(Interrupted):
+        small(LEARNERS[name], tmp_path / "cut", net=wrapped(4 + 5 * passes), device="cuda")
+    small(LEARNERS[name], tmp_path / "cut", net=wrapped(), resume=True, device="cuda")
+    assert (tmp_path / "whole/belief.doxa").read_bytes() == (tmp_path / "cut/belief.doxa").read_bytes()
+
+
+@pytest.mark.parametrize("kind", noise.TABLE)
+def test_conjugate_regression_on_the_device(kind: str) -> None:
+    """Means within 0.1 posterior standard deviations and scales within 10 % of 1/√Λᵢᵢ after a short run."""
+    from laws.test_learners import NOISE, PRIOR, linear, regression, settling
+
+    x, y, mean, precision = regression()
+    learner = learners.variational(
+        priors.gaussian(PRIOR),
+        noise.TABLE[kind],
+        samples=8,
+        antithetic=True,
+        posterior=doxa.posteriors.mean_field(scale=0.06),
+    )
+    belief = doxa.fit(
+        linear(),
+        (x, y),
+        learner=learner,
+        likelihood=likelihoods.gaussian(NOISE),
+        epochs=1000,
+        batch_size=len(x),
+        lr=settling,
+        optimiser=torch.optim.SGD,
+        device="cuda",
+    )
+    q = belief.to("cpu").posterior
+    deviation = torch.linalg.inv(precision).diagonal().sqrt()
+    assert float(((q.mean - mean) / deviation).abs().max()) < 0.1
+    assert float((q.scale * precision.diagonal().sqrt() - 1).abs().max()) < 0.1

@@ -1,0 +1,284 @@
+"""Predictions: coherent draws, the laws of total variance and entropy, and nothing touched."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import scipy.optimize
+import scipy.stats
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+import doxa
+from doxa import Belief, Draws, learners, likelihoods, noise, posteriors, priors
+from doxa.layout import constants, lay_out
+from doxa.posteriors import MeanField
+from zoo import CASES
+
+
+def normal(*shape: int, seed: int = 4) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def belief(name: str, scale: float = 0.2, likelihood=None) -> Belief:
+    """A mean-field belief about a net of the zoo, with BatchNorm statistics that are not the net's own."""
+    net = CASES[name].net()
+    layout, start = lay_out(net)
+    rho = torch.full((layout.random,), math.log(math.expm1(scale)) if scale else -math.inf)
+    buffers = {
+        k: b + torch.rand(b.shape, generator=torch.Generator().manual_seed(1)) if b.dtype.is_floating_point else b
+        for k, b in constants(net).items()
+    }
+    likelihood = likelihoods.categorical() if likelihood is None else likelihood
+    return Belief(net, likelihood, MeanField(start * 1.1, rho), layout, (buffers,))
+
+
+NETS = ["mlp", "batch_norm", "transformer", "lstm", "tied_embedding"]
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_chunks_of_rows_never_change_a_draw(name: str) -> None:
+    """The weights of a draw are the same bits for every chunk; outputs agree to the rounding of matrix products."""
+    q, x = belief(name), CASES[name].inputs(23)
+    whole = q.predict(x, samples=4).outputs
+    assert float(whole.std(0).min()) > 1e-3, "draws differ"
+    for rows in (1, 2, 7, 22, 23, 1000):
+        torch.testing.assert_close(q.predict(x, samples=4, rows=rows).outputs, whole, rtol=1e-4, atol=1e-5)
+    seen = [w for w, _ in q.posterior.draws(4, (0, "predict"))]
+    for s, w in enumerate(seen):
+        net = q.plain(w).eval()
+        torch.testing.assert_close(whole[s], net(x).detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_same_seed_same_draws_and_another_seed_others() -> None:
+    q, x = belief("mlp"), CASES["mlp"].inputs()
+    first = q.predict(x, samples=6, seed=3).outputs
+    torch.manual_seed(99)
+    assert torch.equal(q.predict(x, samples=6, seed=3).outputs, first)
+    assert torch.equal(q.predict(x, samples=4, seed=3).outputs, first[:4]), "more draws come after the first ones"
+    other = q.predict(x, samples=6, seed=4).outputs
+    assert not any(torch.equal(a, b) for a in first for b in other)
+    # A draw is one function of x.
+    torch.testing.assert_close(q.predict(x[5:], samples=6, seed=3).outputs, first[:, 5:])
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_the_mean_weights_and_a_scale_of_zero_are_the_plain_net(name: str) -> None:
+    q, x = belief(name), CASES[name].inputs()
+    with torch.no_grad():
+        expected, begun = q.plain().eval()(x), q.net.eval()(x)
+    assert not torch.equal(expected, begun), "the belief has left the net it began with"
+    assert torch.equal(q.predict_at_mean(x).outputs[0], expected)
+    certain = belief(name, scale=0.0).predict(x, samples=3)
+    assert len(certain) == 3
+    assert all(torch.equal(out, expected) for out in certain.outputs)
+    assert float(certain.std.max()) == 0
+    assert float(certain.mutual_information().max()) < 1e-6
+
+
+def test_the_plain_net_is_a_copy() -> None:
+    q = belief("batch_norm")
+    plain = q.plain()
+    with torch.no_grad():
+        for p in plain.parameters():
+            p.zero_()
+    assert float(next(q.net.parameters()).detach().abs().sum()) > 0
+    assert float(q.posterior.mean.abs().sum()) > 0
+    assert torch.equal(plain.get_buffer("1.running_mean"), q.buffers[0]["1.running_mean"])
+
+
+def test_predicting_touches_nothing() -> None:
+    """Mixed modes come back as they were, dropout layers are off, no gradient, no buffer, no random number."""
+    net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
+    net[1].eval()
+    layout, start = lay_out(net)
+    q = Belief(net, likelihoods.categorical(), posteriors.delta(start, layout.random), layout, (constants(net),))
+    modes = [m.training for m in net.modules()]
+    state = {k: v.clone() for k, v in net.state_dict().items()}
+    before = torch.get_rng_state()
+    x = torch.zeros(4, 6)
+    outputs = q.predict(x).outputs
+    assert torch.equal(torch.get_rng_state(), before)
+    assert [m.training for m in net.modules()] == modes
+    assert all(torch.equal(v, state[k]) for k, v in net.state_dict().items())
+    assert not outputs.requires_grad
+    assert torch.equal(outputs[0], net.eval()(x))
+
+
+def draws(outputs: Tensor, likelihood, **parameters: Tensor) -> Draws:
+    return Draws(outputs, likelihood, parameters)
+
+
+# Classification.
+
+
+def test_the_mean_averages_probabilities_not_logits() -> None:
+    outputs = torch.tensor([[[0.0, 10.0]], [[0.0, -2.0]]])
+    found = draws(outputs, likelihoods.categorical()).mean
+    torch.testing.assert_close(found, outputs.softmax(-1).mean(0))
+    assert not torch.allclose(found, outputs.mean(0).softmax(-1), atol=0.1)
+    yes = draws(outputs[..., 1], likelihoods.bernoulli()).mean
+    torch.testing.assert_close(yes, outputs[..., 1].sigmoid().mean(0))
+
+
+def test_entropy_and_mutual_information_have_known_answers() -> None:
+    sure, unsure = math.log(1e9), 0.0
+    rows = torch.tensor(
+        [
+            [[sure, 0, 0, 0], [0, sure, 0, 0]],  # sure draws that disagree: ln 2, all of it disagreement
+            [[unsure] * 4, [unsure] * 4],  # unsure draws that agree: ln 4, none of it
+            [[sure, 0, 0, 0], [sure, 0, 0, 0]],  # sure draws that agree: nothing
+        ]
+    ).transpose(0, 1)
+    found = draws(rows.double(), likelihoods.categorical())
+    expected = torch.tensor([math.log(2), math.log(4), 0.0]).double()
+    torch.testing.assert_close(found.entropy(), expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        found.mutual_information(), torch.tensor([math.log(2), 0.0, 0.0]).double(), rtol=0, atol=1e-6
+    )
+    # The same for yes or no; several targets of a row add up.
+    logits = torch.tensor([[[100.0, 0.0], [100.0, 100.0]], [[-100.0, 0.0], [100.0, -100.0]]])  # [S, B, D]
+    found = draws(logits, likelihoods.bernoulli())
+    torch.testing.assert_close(found.entropy(), torch.tensor([2 * math.log(2), math.log(2)]))
+    torch.testing.assert_close(found.mutual_information(), torch.tensor([math.log(2), math.log(2)]))
+
+
+def test_mutual_information_is_never_negative_and_never_more_than_the_entropy() -> None:
+    outputs = 5 * normal(30, 200, 4, seed=11)
+    found = draws(outputs, likelihoods.categorical())
+    assert float(found.mutual_information().min()) >= 0
+    assert bool((found.mutual_information() <= found.entropy() + 1e-6).all())
+    same = draws(outputs[:1].expand(30, -1, -1), likelihoods.categorical())
+    assert float(same.mutual_information().max()) < 1e-5
+
+
+def test_quantiles_of_classification_are_those_of_the_probabilities() -> None:
+    outputs = normal(201, 5, 3, seed=12)
+    found = draws(outputs, likelihoods.categorical())
+    sorted_ = outputs.softmax(-1).sort(0).values
+    for q in (0.0, 0.05, 0.5, 0.95, 1.0):
+        torch.testing.assert_close(found.quantile(q), sorted_[round(200 * q)])
+    torch.testing.assert_close(found.std, outputs.softmax(-1).std(0, correction=0))
+    yes = draws(outputs, likelihoods.bernoulli())
+    torch.testing.assert_close(yes.quantile(0.5), outputs.sigmoid().sort(0).values[100])
+
+
+# Regression.
+
+
+def mixtures() -> list[tuple[Draws, Tensor, Tensor]]:
+    """Draws of each Gaussian likelihood with their locations and scales [S, B, D] told apart."""
+    locations = normal(7, 5, 2, seed=13).double() * 2
+    raw = normal(7, 5, 2, seed=14).double()
+    log_scale = normal(7, 1, 2, seed=15).double()
+    return [
+        (draws(locations, likelihoods.gaussian(0.7)), locations, torch.full_like(locations, 0.7)),
+        (
+            draws(locations, likelihoods.gaussian_learned(), log_scale=log_scale),
+            locations,
+            log_scale.exp().expand_as(locations),
+        ),
+        (
+            draws(torch.cat([locations, raw], -1), likelihoods.gaussian_per_input(0.1)),
+            locations,
+            0.1 + nn.functional.softplus(raw),
+        ),
+    ]
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("q", [0.001, 0.05, 0.5, 0.9, 0.999])
+def test_quantiles_of_regression_are_those_of_the_mixture(which: int, q: float) -> None:
+    """Against scipy's root of the mixture's distribution function."""
+    found, locations, scales = mixtures()[which]
+    quantile = found.quantile(q)
+    assert quantile.shape == locations.shape[1:]
+    for b in range(5):
+        for d in range(2):
+            parts = scipy.stats.norm(locations[:, b, d].numpy(), scales[:, b, d].numpy())
+            root = scipy.optimize.brentq(lambda y, parts=parts: parts.cdf(y).mean() - q, -100, 100, xtol=1e-12)
+            assert float(quantile[b, d]) == pytest.approx(root, abs=1e-8)
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_variance_is_the_mean_of_variances_plus_the_variance_of_means(which: int) -> None:
+    found, locations, scales = mixtures()[which]
+    torch.testing.assert_close(found.aleatoric, scales.square().mean(0).sqrt())
+    torch.testing.assert_close(found.epistemic, locations.var(0, correction=0).sqrt())
+    # The variance of the mixture itself, E[y²] − E[y]².
+    total = (scales.square() + locations.square()).mean(0) - locations.mean(0).square()
+    torch.testing.assert_close(found.std, total.sqrt())
+    torch.testing.assert_close(found.mean, locations.mean(0))
+
+
+def test_regression_on_rows_is_as_unsure_as_its_draws() -> None:
+    """For a linear net y = wx, w ~ N(m, s²), and noise σ: sd² = σ² + s²x²."""
+    torch.manual_seed(0)
+    net = nn.Linear(1, 1, bias=False)
+    layout, start = lay_out(net)
+    q = MeanField(start, torch.tensor([math.log(math.expm1(0.5))]))
+    belief = Belief(net, likelihoods.gaussian(0.3), q, layout, ({},))
+    x = torch.tensor([[0.0], [1.0], [4.0]])
+    found = belief.predict(x, samples=4000)
+    expected = (0.09 + 0.25 * x.square()).sqrt()
+    torch.testing.assert_close(found.std, expected, rtol=0.04, atol=0)
+    torch.testing.assert_close(found.quantile(0.975) - found.quantile(0.025), 2 * 1.96 * expected, rtol=0.05, atol=0)
+    entropy = (2 * math.pi * math.e * expected.square()).log().div(2)[:, 0]
+    few = belief.predict(x, samples=400)
+    torch.testing.assert_close(few.entropy(), entropy, rtol=0, atol=0.1)
+    information = 0.5 * (1 + x[:, 0].square() * 0.25 / 0.09).log()
+    torch.testing.assert_close(few.mutual_information(), information, rtol=0, atol=0.1)
+
+
+def test_log_prob_of_draws_is_each_draw_s_own() -> None:
+    found, locations, scales = mixtures()[2]
+    y = normal(5, 2, seed=16).double()
+    expected = torch.distributions.Normal(locations, scales).log_prob(y).sum(-1)
+    torch.testing.assert_close(found.log_prob(y), expected)
+    with pytest.raises(doxa.BadInput, match=r"targets have shape \(5, 3\)"):
+        found.log_prob(torch.zeros(5, 3).double())
+
+
+# Ensembles.
+
+
+@pytest.mark.parametrize(
+    "learner", [learners.point(), learners.variational(priors.gaussian(1.0), noise.local)], ids=["point", "variational"]
+)
+def test_members_of_an_ensemble_keep_their_own_batch_statistics(learner) -> None:
+    case = CASES["batch_norm"]
+    x, y = case.data(40)
+    found = doxa.fit(
+        case.net(),
+        (x, y),
+        learner=learners.ensemble(learner, 3),
+        likelihood=likelihoods.categorical(),
+        epochs=2,
+        batch_size=20,
+    )
+    statistics = [b["1.running_mean"] for b in found.buffers]
+    assert len(statistics) == 3
+    assert not torch.equal(statistics[0], statistics[1])
+    outputs = found.predict(x, samples=6).outputs
+    drawn = list(found.posterior.draws(6, (0, "predict")))
+    assert len(outputs) == len(drawn) == (3 if isinstance(found.posterior, posteriors.particles) else 6)
+    assert {member for _, member in drawn} == {0, 1, 2}
+    net = found.net.eval()
+    for out, (w, member) in zip(outputs, drawn, strict=True):
+        expected = functional_call(net, {**found.layout.weights(w), **found.buffers[member]}, (x,))
+        torch.testing.assert_close(out, expected.detach())
+        wrong = functional_call(net, {**found.layout.weights(w), **found.buffers[(member + 1) % 3]}, (x,))
+        assert not torch.allclose(out, wrong.detach(), atol=1e-4)
+
+
+def test_a_mixture_predicts_the_mean_of_its_members() -> None:
+    case = CASES["mlp"]
+    x, y = case.data(40)
+    found = doxa.fit(
+        case.net(), (x, y), learner=learners.ensemble(learners.point(), 4), likelihood=likelihoods.categorical()
+    )
+    nets = [found.plain(w).eval() for w in found.posterior.weights]
+    expected = torch.stack([net(x).softmax(-1) for net in nets]).mean(0).detach()
+    torch.testing.assert_close(found.predict(x).mean, expected)
