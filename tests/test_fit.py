@@ -416,7 +416,7 @@ def test_one_noise_for_all_rows_is_learned_as_the_spread_of_the_residuals() -> N
     draws = found.predict(x)
     expected = residuals.square().mean(0).sqrt()
     torch.testing.assert_close(draws.aleatoric, expected.expand_as(draws.aleatoric), rtol=5e-3, atol=0)
-    assert found.noise["likelihood.log_scale"] == "point"
+    assert found.noise["likelihood:log_scale"] == "point"
 
 
 def test_noise_of_the_likelihood_is_no_belief() -> None:

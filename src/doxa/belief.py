@@ -23,7 +23,7 @@ from doxa.checkpoint import (
     write,
 )
 from doxa.contracts import Likelihood, Posterior, Prior, Record
-from doxa.errors import BadInput
+from doxa.errors import BadInput, BrokenFile, DoxaError, whole
 from doxa.layout import Layout
 from doxa.posteriors.delta import Delta
 from doxa.predict import ROWS, Draws, sweep
@@ -55,8 +55,7 @@ class Belief:
         self, x: Any, samples: int = 50, seed: int = 0, rows: int = ROWS, autocast: torch.dtype | None = None
     ) -> Draws:
         """`samples` draws of the weights, each one function for all rows of x; `rows` go through the net at a time."""
-        if samples < 1:
-            raise BadInput(f"samples must be at least 1, got {samples}")
+        samples, rows = whole("samples", samples), whole("rows", rows)
         return self._sweep(self.posterior, x, samples, (seed, "predict"), rows, autocast)
 
     def predict_at_mean(self, x: Any, rows: int = ROWS) -> Draws:
@@ -129,10 +128,11 @@ class Belief:
             flats = [m.mean for m in members]
         else:
             flats = list(getattr(self.posterior, "weights", self.posterior.mean[None]))
-        buffers = tuple(
-            refreshed(self.net, self.layout.weights(flat), own, inputs)
-            for flat, own in zip(flats, self.buffers, strict=True)
-        )
+        with runnable(inputs):
+            buffers = tuple(
+                refreshed(self.net, self.layout.weights(flat), own, inputs)
+                for flat, own in zip(flats, self.buffers, strict=True)
+            )
         return replace(self, buffers=buffers)
 
     def plain(self, weights: Tensor | None = None) -> nn.Module:
@@ -182,19 +182,19 @@ def load(path: str | PathLike[str], net: nn.Module, device: torch.device | str |
     if device is None:
         device = next((p.device for p in net.parameters()), torch.device("cpu"))
     tensors = {k: t.to(device) for k, t in tensors.items()}
-    layout = decode_layout(header["layout"])
-    buffers = tuple(
-        {k.removeprefix(f"buffers.{m}."): t for k, t in tensors.items() if k.startswith(f"buffers.{m}.")}
-        for m in range(header["members"])
-    )
-    require_same_net(path, layout, buffers[0], net)
-    return Belief(
-        net=net,
-        likelihood=decode(header["likelihood"], tensors),
-        posterior=decode(header["posterior"], tensors),
-        layout=layout,
-        buffers=buffers,
-        prior=decode(header["prior"], tensors),
-        noise=header["noise"],
-        record=Record(**header["record"]),
-    )
+    try:
+        layout = decode_layout(header["layout"])
+        buffers = tuple(
+            {k.removeprefix(f"buffers.{m}."): t for k, t in tensors.items() if k.startswith(f"buffers.{m}.")}
+            for m in range(header["members"])
+        )
+        members = {name: decode(header[name], tensors) for name in ("likelihood", "posterior", "prior")}
+        noise, record, first = dict(header["noise"]), Record(**header["record"]), buffers[0]
+        if members["posterior"].mean.shape != (layout.size,):
+            raise ValueError("the posterior does not fit the layout")
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, DoxaError):
+            raise
+        raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: {error!r}") from None
+    require_same_net(path, layout, first, net)
+    return Belief(net, layout=layout, buffers=buffers, noise=noise, record=record, **members)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -172,6 +173,8 @@ def describe(value: Any) -> Any:
             "is": type(value).__name__,
             **{f.name: describe(getattr(value, f.name)) for f in dataclasses.fields(value)},
         }
+    if isinstance(value, functools.partial):
+        return {"is": describe(value.func), "arguments": describe(value.args), **describe(value.keywords)}
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 
@@ -27,6 +28,17 @@ class Interrupted(DoxaError, KeyboardInterrupt):
     def __init__(self, message: str, belief: Any = None) -> None:
         super().__init__(message)
         self.belief = belief
+
+
+def whole(name: str, value: Any, least: int | None = 1) -> int:
+    """A whole number of at least `least`, as a plain int."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise BadInput(f"{name} must be a whole number; got {value!r}") from None
+    if least is not None and number < least:
+        raise BadInput(f"{name} must be at least {least}, got {number}")
+    return number
 
 
 def require_positive(name: str, value: Any) -> None:

@@ -109,13 +109,20 @@ class Loaded:
     def __post_init__(self) -> None:
         self.likelihood: Likelihood | None = None
         self.output: Tensor | None = None
+        self.labels = ""
 
     def example(self) -> Inputs:
         with isolated(self.like.device):
+            reseed(("example",), self.like.device)
+            own = getattr(self.loader, "generator", None)
+            if own is not None:
+                own.manual_seed(0)
             some = next(iter(self.loader), None)
         if some is None:
             raise BadInput("the DataLoader is empty: it gave not one batch")
-        return take(self._batch(some).x, slice(0, 3))
+        batch = self._batch(some)
+        self.labels = hashlib.sha256(batch.y.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest()
+        return take(batch.x, slice(0, 3))
 
     def check(self, likelihood: Likelihood, output: Tensor) -> None:
         self.likelihood, self.output = likelihood, output
@@ -149,7 +156,7 @@ class Loaded:
         return batch
 
     def fingerprint(self) -> str:
-        return f"loader of {self.size} rows in {self.batches} batches"
+        return f"loader of {self.size} rows in {self.batches} batches, first labels {self.labels}"
 
 
 def feed(data: Any, like: Tensor, batch_size: int, size: int | None) -> Feed:

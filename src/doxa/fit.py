@@ -14,16 +14,19 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from doxa import checkpoint as files
+from doxa.batch_norm import has_batch_norm
 from doxa.belief import Belief
 from doxa.contracts import Inputs, Learner, Likelihood, Problem, Schedule
-from doxa.errors import BadInput
+from doxa.errors import BadInput, whole
 from doxa.feed import Feed, feed
 from doxa.layout import Chooser, constants, lay_out, mode, settle
 from doxa.probe import probe
 from doxa.randomness import isolated
 from doxa.rates import constant
-from doxa.rows import as_pair
+from doxa.rows import as_pair, joined
 from doxa.run import Run, gentle_interrupt
+
+EXAMPLES = {"learner": "variational(doxa.priors.gaussian(1.0))", "likelihood": "categorical()"}
 
 Optimiser = Callable[[Sequence[Tensor]], torch.optim.Optimizer]
 
@@ -61,15 +64,21 @@ def fit(
     improved for that many epochs, and the best posterior is kept. With `checkpoint`, a folder, the run is saved every
     `checkpoint_every` epochs and when interrupted; `resume=True` goes on from there, to the same bits.
     """
-    if epochs < 1 or checkpoint_every < 1 or (patience is not None and patience < 1):
-        raise BadInput(
-            f"epochs ({epochs}), checkpoint_every ({checkpoint_every}) and patience ({patience}) must be at least 1"
-        )
+    seed = whole("seed", seed, least=None)
+    epochs, batch_size = whole("epochs", epochs), whole("batch_size", batch_size)
+    checkpoint_every, validation_samples = (
+        whole("checkpoint_every", checkpoint_every),
+        whole("validation_samples", validation_samples),
+    )
+    patience = None if patience is None else whole("patience", patience)
+    _require_members(net, learner, likelihood, optimiser, autocast)
     if patience is not None and validation is None:
         raise BadInput("patience needs validation data to be patient with: pass validation=(x, y)")
     _, like = lay_out(net, random)
-    like = like[:1].to(device) if device is not None else like[:1]
+    like = _on(device, like[:1])
     source = feed(data, like, batch_size, size)
+    if has_batch_norm(net) and min(batch_size, source.size) == 1:
+        raise BadInput("BatchNorm has no statistics of a single row: use batch_size of at least 2")
     problem = _problem(net, source, likelihood, random, like.device, (seed,), autocast)
     training = learner.start(problem)
     _tell_fallbacks(training.noise)
@@ -80,7 +89,7 @@ def fit(
         "learner": files.describe(learner),
         "likelihood": files.describe(likelihood),
         "lr": files.describe(rate),
-        "optimiser": files.describe(getattr(make, "func", make)) if optimiser else "Adam, fused",
+        "optimiser": files.describe(make),
         "epochs": epochs,
         "batch_size": batch_size,
         "patience": patience,
@@ -92,7 +101,7 @@ def fit(
     }
     run = Run(
         problem=problem,
-        prior=settle(learner.prior, problem.layout),
+        prior=settle(learner.prior, problem.layout, problem.start),
         source=source,
         training=training,
         optimiser=_make(make, training.parameters),
@@ -107,9 +116,36 @@ def fit(
         settings=settings,
     )
     run.open(resume)
-    with isolated(like.device), mode(net, training=True), gentle_interrupt() as stop:
+    with isolated(like.device), mode(net, training=True), torch.enable_grad(), gentle_interrupt() as stop:
         run.go(stop, progress)
     return run.close()
+
+
+def _require_members(net: Any, learner: Any, likelihood: Any, optimiser: Any, autocast: Any) -> None:
+    """Refuse what is not a member of its room, before anything else happens."""
+    if not isinstance(net, nn.Module):
+        raise BadInput(f"net must be a torch module; got {type(net).__name__}")
+    for name, value, method in (("learner", learner, "start"), ("likelihood", likelihood, "log_prob")):
+        if isinstance(value, type) or not hasattr(value, method):
+            raise BadInput(
+                f"{name} must be one of doxa.{name}s, with brackets: e.g. doxa.{name}s.{EXAMPLES[name]}; got {value!r}"
+            )
+    if optimiser is not None and not callable(optimiser):
+        raise BadInput(
+            "optimiser must make a torch optimiser from a list of tensors, e.g. torch.optim.AdamW or "
+            f"functools.partial(torch.optim.SGD, momentum=0.9); got {type(optimiser).__name__}"
+        )
+    if autocast is not None and not (isinstance(autocast, torch.dtype) and autocast.is_floating_point):
+        raise BadInput(f"autocast must be a floating-point torch dtype such as torch.bfloat16; got {autocast!r}")
+
+
+def _on(device: torch.device | str | None, like: Tensor) -> Tensor:
+    if device is None:
+        return like
+    try:
+        return like.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise BadInput(f"device={device!r} cannot be used here: {error}") from None
 
 
 def _problem(
@@ -134,8 +170,8 @@ def _problem(
 
 def _held_out(validation: Any, problem: Problem, like: Tensor) -> tuple[Inputs, Tensor]:
     if isinstance(validation, DataLoader):
-        parts = list(validation)
-        validation = (torch.cat([p[0] for p in parts]), torch.cat([p[1] for p in parts]))
+        with isolated(like.device):
+            validation = joined(list(validation))
     x, y = as_pair(validation, like, "validation")
     _, output = probe(problem.net, problem.layout, problem.start, problem.buffers, x)
     return x, problem.likelihood.check(output, y)

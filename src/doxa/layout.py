@@ -20,7 +20,7 @@ from doxa.contracts import Inputs
 from doxa.errors import BadInput
 from doxa.randomness import Key, isolated, reseed
 
-LIKELIHOOD = "likelihood."
+LIKELIHOOD = "likelihood:"
 
 Chooser = Callable[[str, nn.Parameter], bool]
 
@@ -69,7 +69,7 @@ class Layout:
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
         """Every tensor by name, as a view of the last axis of `flat` [..., P]."""
-        return {s.name: flat[..., s.span].unflatten(-1, s.shape) for s in self.slots}
+        return {s.name: flat[..., s.span].view((*flat.shape[:-1], *s.shape)) for s in self.slots}
 
     def weights(self, flat: Tensor) -> dict[str, Tensor]:
         """The net's own tensors among the views."""
@@ -201,15 +201,21 @@ def not_finite(layout: Layout, flat: Tensor) -> str | None:
     return f"the weights {', '.join(names)} are no longer finite"
 
 
-def settle(prior: Any, layout: Layout) -> Any:
+def settle(prior: Any, layout: Layout, start: Tensor) -> Any:
     """A prior whose centre was given as a net or a state dict, centred on the flat vector of its random weights."""
     centre = getattr(prior, "centre", None)
     if isinstance(centre, nn.Module):
         centre = dict(centre.named_parameters())
-    if not isinstance(centre, Mapping):
-        return prior
-    random = Layout(layout.random_slots)
-    return dataclasses.replace(prior, centre=random.flatten(centre))
+    if isinstance(centre, Mapping):
+        return dataclasses.replace(prior, centre=Layout(layout.random_slots).flatten(centre).to(start))
+    for name in ("centre", "scale"):
+        value = getattr(prior, name, None)
+        if isinstance(value, Tensor) and value.dim() > 0 and value.shape != (layout.random,):
+            raise BadInput(
+                f"the prior's {name} has shape {tuple(value.shape)}; it must be a number or one for each of the "
+                f"{layout.random} random weights"
+            )
+    return prior
 
 
 def part(prior: Any, span: slice) -> Any:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from doxa.contracts import Inputs, Likelihood, Posterior
+from doxa.errors import BadInput
 from doxa.layout import Layout, call, mode
 from doxa.randomness import Key, isolated
 from doxa.rows import count, take
@@ -60,6 +61,9 @@ class Draws:
 
     def quantile(self, q: float) -> Tensor:
         """The q-quantile [B, ·]: of y, noise included, for regression; of each probability for classification."""
+        # Of a real target the 0 and 1 quantiles are infinite.
+        if not (0 < q < 1 or (q in (0, 1) and getattr(self.likelihood, "discrete", False))):
+            raise BadInput(f"q must lie between 0 and 1, got {q}; 0.9 asks for the 90 % quantile")
         return self.likelihood.quantile(self.outputs, q, self.parameters)
 
     def entropy(self) -> Tensor:

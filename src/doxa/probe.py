@@ -144,7 +144,13 @@ def probe(
         watch = _Watch(leaves)
         copies = {k: b.clone() for k, b in buffers.items()}
         with isolated(start.device), mode(net, training=True), runnable(x), watch:
-            outputs.append(call(net, leaves, copies, first_rows(x, rows)).detach())
+            output = call(net, leaves, copies, first_rows(x, rows)).detach().to(start.dtype)
+        if output.dim() == 0 or output.shape[0] != rows:
+            raise BadInput(
+                f"the net turned {rows} rows into an output of shape {tuple(output.shape)}; "
+                "the first axis must be the rows"
+            )
+        outputs.append(output)
         watches.append(watch)
     first, second = watches
     if first.seen != second.seen:

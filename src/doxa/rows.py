@@ -126,3 +126,16 @@ def as_pair(data: Any, like: Tensor, name: str) -> tuple[Inputs, Tensor]:
     if count(x) != y.shape[0]:
         raise BadInput(f"{name}: x has {count(x)} rows but y has {y.shape[0]}")
     return x, y
+
+
+def joined(parts: list[Any]) -> tuple[Any, Any]:
+    """All batches (x, y) of a loader as one pair."""
+    if not parts or not all(isinstance(p, tuple | list) and len(p) == 2 for p in parts):
+        raise BadInput("the validation DataLoader must yield pairs (x, y), and at least one")
+    inputs = [part[0] for part in parts]
+    y = torch.cat([as_tensor(part[1], "y") for part in parts])
+    if isinstance(inputs[0], dict):
+        return {k: torch.cat([as_tensor(x[k], "x") for x in inputs]) for k in inputs[0]}, y
+    if isinstance(inputs[0], tuple | list):
+        return tuple(torch.cat([as_tensor(p, "x") for p in column]) for column in zip(*inputs, strict=True)), y
+    return torch.cat([as_tensor(x, "x") for x in inputs]), y

@@ -114,8 +114,11 @@ class Run:
             batches=self.source.batches,
             key=(self.seed, "step", self.done),
         )
+        rate = float(self.rate(moment))
+        if not 0 <= rate < math.inf:
+            raise BadInput(f"the learning rate at step {self.done} is {rate}; a schedule must give numbers from 0 up")
         for group in self.optimiser.param_groups:
-            group["lr"] = self.rate(moment)
+            group["lr"] = rate
         loss = self.training.step(batch, moment)
         # On a GPU asking would wait for the device: there it is asked once an epoch.
         if loss.device.type == "cpu" and not math.isfinite(float(loss)):
@@ -137,6 +140,8 @@ class Run:
         }
         if self.held_out is not None:
             row["validation_nll"] = self.validate()
+            if math.isnan(row["validation_nll"]):
+                raise self.diverged("the validation NLL became nan")
         self.history.append(row)
         if self.patience is not None and self._is_best():
             self.best_epoch = len(self.history) - 1
@@ -168,7 +173,8 @@ class Run:
         epoch = self.done // self.source.batches + 1
         bad = [f"gradient of {n}" for n in self._bad_gradients()]
         where = f"; not finite: {', '.join(bad)}" if bad else ""
-        saved = f" The last good checkpoint is in {self.folder}." if self.folder is not None and self.done else ""
+        good = self.folder is not None and (self.folder / CHECKPOINT).exists()
+        saved = f" The last good checkpoint is in {self.folder}." if good else ""
         return Diverged(
             f"{what} at step {self.done} (epoch {epoch}){where}. Lower lr, scale the inputs to about unit size, or "
             f"start from a smaller scale.{saved}"
@@ -227,6 +233,8 @@ class Run:
 
     def open(self, resume: bool) -> None:
         """Start afresh, or where the checkpoint in the folder stands."""
+        if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
+            raise BadInput(f"checkpoint must be a folder, but {self.folder} is a file; choose another name")
         path = None if self.folder is None else self.folder / CHECKPOINT
         if path is None:
             if resume:
@@ -240,6 +248,10 @@ class Run:
             )
         header, tensors = files.read(path, STATE)
         files.require_same_net(path, files.decode_layout(header["layout"]), self.problem.buffers, self.problem.net)
+        if files.decode_layout(header["layout"]) != self.problem.layout:
+            raise BadInput(
+                f"{path} belongs to a run in which other weights were random or frozen; use the same call to go on"
+            )
         changed = [
             f"{k}: {header['settings'].get(k)} there, {v} here"
             for k, v in self.settings.items()

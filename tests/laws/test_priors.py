@@ -178,7 +178,7 @@ def test_a_prior_can_be_centred_on_a_net(name: str) -> None:
     net = mlp(3, (4,), 2)
     layout, start = lay_out(net)
     for centre in (net, net.state_dict(), dict(net.named_parameters())):
-        prior = settle(priors.TABLE[name](centre=centre), layout)
+        prior = settle(priors.TABLE[name](centre=centre), layout, start)
         assert torch.equal(prior.centre, start[: layout.random])
         w = start[: layout.random] + 0.3
         torch.testing.assert_close(

@@ -47,7 +47,7 @@ class Dropout:
                 "one; set input_rate, or use another learner"
             )
         rates = {m.start: m.rate for m in masked}
-        prior = settle(self.prior, layout)
+        prior = settle(self.prior, layout, problem.start)
         keep = torch.ones_like(problem.start[: layout.random])
         for m in masked:
             keep[m.start : m.stop] = 1 - m.rate

@@ -32,7 +32,7 @@ class Point:
     kl_weight: Schedule = field(default_factory=uniform)
 
     def start(self, problem: Problem) -> Training:
-        prior = settle(self.prior, problem.layout)
+        prior = settle(self.prior, problem.layout, problem.start)
         random = problem.layout.random
 
         def slope(w: Tensor) -> Tensor:

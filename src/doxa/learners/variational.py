@@ -10,7 +10,7 @@ from torch import Tensor
 
 from doxa.batch_norm import averaged
 from doxa.contracts import Batch, Estimate, Moment, Posterior, Prior, Problem, Schedule, Training
-from doxa.errors import BadInput
+from doxa.errors import BadInput, whole
 from doxa.kl_weights import uniform
 from doxa.layout import not_finite, part, settle
 from doxa.learners.evidence import nll
@@ -42,8 +42,15 @@ class Variational:
     kl_weight: Schedule = field(default_factory=uniform)
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise BadInput(f"samples must be at least 1, got {self.samples}")
+        whole("samples", self.samples)
+        if isinstance(self.prior, type) or not hasattr(self.prior, "grad_log_prob"):
+            raise BadInput(f"prior must be one of doxa.priors, e.g. doxa.priors.gaussian(1.0); got {self.prior!r}")
+        if not isinstance(self.noise, Noise):
+            raise BadInput(f"noise must be one of doxa.noise, e.g. doxa.noise.local; got {self.noise!r}")
+        if isinstance(self.kl_weight, type) or not callable(self.kl_weight):
+            raise BadInput(
+                f"kl_weight must be one of doxa.kl_weights, e.g. doxa.kl_weights.tempered(0.1); got {self.kl_weight!r}"
+            )
         if self.antithetic and self.samples % 2:
             raise BadInput(f"antithetic draws come in pairs: samples must be even, got {self.samples}")
 
@@ -70,7 +77,7 @@ class VariationalTraining:
 
     def __init__(self, learner: Variational, problem: Problem) -> None:
         self.learner, self.problem = learner, problem
-        self.prior = settle(learner.prior, problem.layout)
+        self.prior = settle(learner.prior, problem.layout, problem.start)
         self.closed = CLOSED.get(type(self.prior))
         start = learner.posterior.start(problem.layout, problem.start, problem.seed)
         self.groups = start.groups

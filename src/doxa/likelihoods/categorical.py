@@ -73,9 +73,9 @@ class Categorical:
         return self.mean(output, parameters).quantile(q, dim=0)
 
     def entropy(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        log_p = output.movedim(self.class_axis, -1).log_softmax(-1)
-        mixed = torch.special.entr(log_p.exp().mean(0)).sum(-1)
-        parts = -(log_p.exp() * log_p).sum(-1).mean(0)
+        p = output.movedim(self.class_axis, -1).softmax(-1)
+        mixed = torch.special.entr(p.mean(0)).sum(-1)
+        parts = torch.special.entr(p).sum(-1).mean(0)
         return mixed.flatten(1).sum(1) if mixed.dim() > 1 else mixed, parts.flatten(1).sum(
             1
         ) if parts.dim() > 1 else parts

@@ -69,7 +69,9 @@ class _Gaussian(ABC):
 
     def entropy(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """By quadrature: Gauss-Hermite for one target a row, fixed normal draws for several."""
-        location, scale = (t.flatten(2) for t in torch.broadcast_tensors(*self.split(output, parameters)))
+        location, scale = (
+            t.reshape(*t.shape[:2], -1) for t in torch.broadcast_tensors(*self.split(output, parameters))
+        )
         parts = (scale.log() + 0.5 * math.log(2 * math.pi * math.e)).sum(-1).mean(0)
         nodes, weights = _nodes(location.shape[-1], location)
         information = torch.zeros_like(parts)
@@ -88,8 +90,11 @@ def _nodes(size: int, like: Tensor) -> tuple[Tensor, Tensor]:
     if size == 1:
         x, w = np.polynomial.hermite_e.hermegauss(NODES)
         return torch.as_tensor(x[:, None]).to(like), torch.as_tensor(w / w.sum()).to(like)
-    z = torch.randn(2 * NODES, size, generator=generator((0, "entropy")))
-    return torch.cat([z, -z]).to(like), torch.full((4 * NODES,), 1 / (4 * NODES)).to(like)
+    count = max(2 * NODES, 2 * size)
+    z = torch.randn(count, size, generator=generator((0, "entropy")), dtype=torch.float64)
+    # Whitened, the nodes have the moments of a standard normal exactly.
+    z = torch.linalg.solve_triangular(torch.linalg.cholesky(z.T @ z / count), z.T, upper=False).T
+    return torch.cat([z, -z]).to(like), torch.full((2 * count,), 1 / (2 * count)).to(like)
 
 
 @dataclass(frozen=True)
