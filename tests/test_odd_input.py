@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 import doxa
 from doxa import BadInput, learners, likelihoods, noise, posteriors, priors
+from doxa.feed import InMemory
+from doxa.layout import lay_out, restarted
+from zoo import CASES
 
 X = torch.randn(20, 4, generator=torch.Generator().manual_seed(1))
 Y = torch.randint(0, 3, (20,), generator=torch.Generator().manual_seed(2))
@@ -219,3 +224,108 @@ def test_pruning_again_keeps_what_was_pruned() -> None:
     twice = belief.prune(0.5).prune(0.75)
     assert torch.equal(twice.posterior.mean, belief.prune(0.75).posterior.mean)
     assert isinstance(twice.posterior, posteriors.MeanField)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_net_that_recomputes_in_the_backward_pass_is_refused(reentrant: bool) -> None:
+    class Recomputing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.body, self.head = nn.Linear(4, 5), nn.Linear(5, 5), nn.Linear(5, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(checkpoint(self.body, self.first(x), use_reentrant=reentrant))
+
+    with pytest.raises(BadInput, match="activation checkpointing"):
+        fit(Recomputing())
+
+
+def test_each_member_of_an_ensemble_has_its_own_net() -> None:
+    module = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
+    belief = fit(module, learner=learners.ensemble(learners.point(), 3))
+    outputs = belief.predict(X).outputs
+    for k, (w, member) in enumerate(belief.posterior.draws(1, (0,))):
+        with torch.no_grad():
+            torch.testing.assert_close(belief.plain(w, member).eval()(X), outputs[k])
+    for ask in (belief.plain, lambda: belief.predict_at_mean(X)):
+        with pytest.raises(BadInput, match="no member's"):
+            ask()
+
+
+def test_a_fresh_member_starts_as_its_net_would() -> None:
+    """A parent that zeroes a child's weights does so in every member."""
+
+    class Zeroing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = nn.Linear(4, 4), nn.Linear(4, 3)
+            self.reset_parameters()
+
+        def reset_parameters(self) -> None:
+            nn.init.zeros_(self.head.weight)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(self.body(x))
+
+    module = Zeroing()
+    layout, start = lay_out(module)
+    fresh = layout.views(restarted(module, layout, start, (1,)))
+    assert torch.equal(fresh["head.weight"], torch.zeros(3, 4))
+    assert not torch.equal(fresh["body.weight"], module.body.weight)
+
+
+def test_an_optimiser_keeps_its_own_rate_unless_told() -> None:
+    own = fit(optimiser=partial(torch.optim.SGD, lr=0.25))
+    assert own.record.history[-1]["lr"] == 0.25
+    assert fit(optimiser=torch.optim.SGD, lr=0.5).record.history[-1]["lr"] == 0.5
+    assert fit().record.history[-1]["lr"] == 1e-3
+    with pytest.raises(BadInput, match="given twice"):
+        fit(optimiser=partial(torch.optim.SGD, lr=0.25), lr=0.5)
+
+
+def test_members_see_a_loader_in_orders_of_their_own() -> None:
+    loader = DataLoader(TensorDataset(X, Y), batch_size=8, shuffle=True)
+    found = fit(data=loader, learner=learners.ensemble(learners.point(), 2, restart=False)).posterior.weights
+    assert not torch.equal(found[0], found[1])
+
+
+def test_a_sampler_with_a_generator_of_its_own_resumes_to_the_same_bits(tmp_path) -> None:
+    def loader() -> DataLoader:
+        data = TensorDataset(X, Y)
+        return DataLoader(data, batch_size=8, sampler=RandomSampler(data, generator=torch.Generator().manual_seed(5)))
+
+    whole = fit(data=loader(), epochs=4, checkpoint=tmp_path / "whole")
+    fit(data=loader(), epochs=2, checkpoint=tmp_path / "cut")
+    cut = fit(data=loader(), epochs=4, checkpoint=tmp_path / "cut", resume=True)
+    assert torch.equal(whole.posterior.mean, cut.posterior.mean)
+
+
+def test_transposed_inputs_are_other_data() -> None:
+    images = torch.randn(6, 3, 3)
+    assert InMemory(images, Y[:6], 2).fingerprint() != InMemory(images.transpose(1, 2), Y[:6], 2).fingerprint()
+
+
+def test_dropout_reaches_a_head_behind_a_recurrent_body() -> None:
+    case = CASES["lstm"]
+    belief = doxa.fit(
+        case.net(), case.data(), learner=learners.dropout(0.5), likelihood=likelihoods.categorical(), epochs=1
+    )
+    assert belief.noise["head.weight"] == "dropout"
+
+
+def test_particles_have_no_monte_carlo_error() -> None:
+    found = doxa.judge(fit(learner=learners.ensemble(learners.point(), 4)), (X, Y))
+    assert all(e.error == 0 for e in found.scores.values())
+    assert doxa.judge(fit(), (X, Y), samples=4).scores["nll"].error > 0
+
+
+def test_a_vector_prior_beside_a_centre_is_checked() -> None:
+    with pytest.raises(BadInput, match="prior's scale has shape"):
+        fit(learner=learners.variational(priors.gaussian(torch.ones(50), centre=net())))
+
+
+def test_regression_information_does_not_depend_on_chunks(monkeypatch) -> None:
+    draws = doxa.Draws(torch.randn(6, 30, 2), likelihoods.gaussian(0.5), {})
+    whole = draws.mutual_information()
+    monkeypatch.setattr(sys.modules["doxa.likelihoods.gaussian"], "LARGEST", 1)
+    torch.testing.assert_close(draws.mutual_information(), whole)

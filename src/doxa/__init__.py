@@ -4,7 +4,7 @@ Take any architecture, put a prior on its weights, choose a posterior family, ch
 judge what came out.
 """
 
-from doxa import kl_weights, learners, likelihoods, nets, noise, posteriors, priors, rates
+from doxa import data, kl_weights, learners, likelihoods, nets, noise, posteriors, priors, rates
 from doxa.belief import Belief, load
 from doxa.contracts import Estimate
 from doxa.errors import BadInput, BrokenFile, Diverged, DoxaError, Interrupted
@@ -24,6 +24,7 @@ __all__ = [
     "Draws",
     "Estimate",
     "Interrupted",
+    "data",
     "fit",
     "judge",
     "kl_weights",

@@ -60,6 +60,7 @@ class Belief:
 
     def predict_at_mean(self, x: Any, rows: int = ROWS) -> Draws:
         """The prediction of the mean weights alone: one draw, no spread."""
+        self._require_one_member()
         point = Delta(self.posterior.mean, self.layout.random)
         return self._sweep(point, x, 1, (0, "mean"), rows, None)
 
@@ -135,12 +136,21 @@ class Belief:
             )
         return replace(self, buffers=buffers)
 
-    def plain(self, weights: Tensor | None = None) -> nn.Module:
-        """An ordinary torch net with the mean weights, or those of a draw [P]."""
+    def plain(self, weights: Tensor | None = None, member: int = 0) -> nn.Module:
+        """An ordinary torch net with the mean weights, or those of a draw [P] of one of an ensemble's members."""
+        if weights is None:
+            self._require_one_member()
         net = copy.deepcopy(self.net)
         flat = self.posterior.mean if weights is None else weights
-        net.load_state_dict({**self.layout.weights(flat), **self.buffers[0]}, strict=False)
+        net.load_state_dict({**self.layout.weights(flat), **self.buffers[member]}, strict=False)
         return net
+
+    def _require_one_member(self) -> None:
+        if len(self.buffers) > 1:
+            raise BadInput(
+                "the mean weights of an ensemble are no member's: ask for predict(), or for plain(weights, member) "
+                "with weights from posterior.draws()"
+            )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the belief to one file: safetensors with a JSON header and a SHA-256 over both."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -95,6 +95,8 @@ class Posterior(Protocol):
 
 class Likelihood(Protocol):
     """p(y | output): outputs may carry leading sample axes, [..., B, ·]."""
+
+    discrete: ClassVar[bool]  # whether y is a label, and `mean` a probability
 
     def parameters(self, output: Tensor) -> dict[str, Tensor]:
         """Start values of what the likelihood itself learns, given an example of the net's output."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 import torch
@@ -90,10 +91,11 @@ class InMemory:
         digest = hashlib.sha256()
         for name, tensor in (*tensors(self.x), ("y", self.y)):
             digest.update(repr((name, tuple(tensor.shape), str(tensor.dtype))).encode())
-            for part in tensor.split(1 << 16):
-                # The sum of each row's bits: quick, wherever the data lies, and other data has other sums.
-                bits = part.contiguous().reshape(len(part), -1).view(WORDS[min(part.element_size(), 8)])
-                digest.update(bits.sum(1, dtype=torch.int64).cpu().numpy().data)
+            for part in tensor.split(1 << 12):
+                # A weighted sum of each row's bits: quick, wherever the data lies, and other data has other sums.
+                bits = part.contiguous().reshape(len(part), -1).view(WORDS[min(part.element_size(), 8)]).long()
+                weights = torch.arange(1, 2 * bits.shape[1], 2, device=bits.device)
+                digest.update((bits * weights).sum(1).cpu().numpy().data)
         return digest.hexdigest()
 
 
@@ -113,11 +115,7 @@ class Loaded:
 
     def example(self) -> Inputs:
         with isolated(self.like.device):
-            reseed(("example",), self.like.device)
-            own = getattr(self.loader, "generator", None)
-            if own is not None:
-                own.manual_seed(0)
-            some = next(iter(self.loader), None)
+            some = next(self._shuffled(("example",)), None)
         if some is None:
             raise BadInput("the DataLoader is empty: it gave not one batch")
         batch = self._batch(some)
@@ -128,21 +126,31 @@ class Loaded:
         self.likelihood, self.output = likelihood, output
 
     def epoch(self, number: int, key: Key, streams: int, skip: int) -> Iterator[list[Batch]]:
-        reseed((*key, "order", number), self.like.device)
-        own = getattr(self.loader, "generator", None)
-        if own is not None:
-            own.manual_seed(seed_of((*key, "loader", number)))
-        items = iter(self.loader)
+        sources = [self._shuffled((*key, "order", number, k)) for k in range(streams)]
         for given in range(self.batches):
-            # A data set may draw from torch's generator, which the steps between two batches have moved.
-            reseed((*key, "batch", number, given), self.like.device)
-            item = next(items, None)
-            if item is None:
+            items = []
+            for k, source in enumerate(sources):
+                # A data set may draw from torch's generator, which the steps between two batches have moved.
+                reseed((*key, "batch", number, given, k), self.like.device)
+                items.append(next(source, None))
+            if any(item is None for item in items):
                 raise BadInput(
                     f"the DataLoader gave {given} batches in epoch {number + 1}; {self.batches} were expected"
                 )
             if given >= skip:
-                yield [self._batch(item)] * streams
+                yield [self._batch(item) for item in items]
+
+    def _shuffled(self, key: Key) -> Iterator[Any]:
+        """The loader's batches in an order that the key alone decides, whichever generators its samplers own."""
+        reseed(key, self.like.device)
+        owners = (self.loader, self.loader.sampler, getattr(self.loader.batch_sampler, "sampler", None))
+        for owner in owners:
+            own = getattr(owner, "generator", None)
+            if isinstance(own, torch.Generator):
+                own.manual_seed(seed_of(key))
+        items = iter(self.loader)
+        # The order is drawn with the first batch, before another stream moves the samplers' generators.
+        return chain([first] if (first := next(items, None)) is not None else [], items)
 
     def _batch(self, item: Any) -> Batch:
         if not isinstance(item, tuple | list) or len(item) != 2:

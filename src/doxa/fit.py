@@ -39,7 +39,7 @@ def fit(
     likelihood: Likelihood,
     epochs: int = 10,
     batch_size: int = 128,
-    lr: float | Schedule = 1e-3,
+    lr: float | Schedule | None = None,
     optimiser: Optimiser | None = None,
     validation: Any = None,
     validation_samples: int = 8,
@@ -59,10 +59,11 @@ def fit(
     min_q F/N = −(1/N) Σᵢ E_q log p(yᵢ | xᵢ, w) + (β/N) KL(q‖p)
 
     `data` and `validation` are pairs (x, y) of tensors or arrays, or a DataLoader of such pairs; x may be a tuple or
-    dict of inputs. `lr` is a number or a schedule from doxa.rates; `optimiser` makes a torch optimiser from a list of
-    tensors (fused Adam by default). With `validation` and `patience` training stops when the validation NLL has not
-    improved for that many epochs, and the best posterior is kept. With `checkpoint`, a folder, the run is saved every
-    `checkpoint_every` epochs and when interrupted; `resume=True` goes on from there, to the same bits.
+    dict of inputs. `lr` is a number or a schedule from doxa.rates, 1e-3 by default; `optimiser` makes a torch optimiser
+    from a list of tensors (fused Adam by default), and without `lr` keeps its own rates. With `validation` and
+    `patience` training stops when the validation NLL has not improved for that many epochs, and the best posterior is
+    kept. With `checkpoint`, a folder, the run is saved every `checkpoint_every` epochs and when interrupted;
+    `resume=True` goes on from there, to the same bits.
     """
     seed = whole("seed", seed, least=None)
     epochs, batch_size = whole("epochs", epochs), whole("batch_size", batch_size)
@@ -83,7 +84,11 @@ def fit(
     training = learner.start(problem)
     _tell_fallbacks(training.noise)
     held_out = None if validation is None else _held_out(validation, problem, like)
-    rate = lr if callable(lr) else constant(lr)
+    if lr is not None and "lr" in getattr(optimiser, "keywords", {}):
+        raise BadInput("the learning rate is given twice, to the optimiser and as lr=; leave one out")
+    if lr is None and optimiser is None:
+        lr = 1e-3
+    rate = constant(lr) if isinstance(lr, int | float) else lr
     make = optimiser or partial(torch.optim.Adam, fused=True)
     settings = {
         "learner": files.describe(learner),

@@ -177,13 +177,15 @@ def restarted(net: nn.Module, layout: Layout, start: Tensor, key: Key) -> Tensor
     fresh = copy.deepcopy(net)
     with isolated(start.device):
         reseed(key, start.device)
-        for module in fresh.modules():
+        # Children first, as torch's constructors do: a parent may have its own way with their weights.
+        for module in reversed(list(fresh.modules())):
             reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
             if callable(reset):
                 reset()
     new = {k: p.detach().to(start.device) for k, p in fresh.named_parameters() if p.requires_grad}
     old = layout.views(start)
-    same = [k for k, p in new.items() if p.dim() > 1 and torch.equal(p, old[k])]
+    # A constant, such as a layer that starts at zero, is the same on purpose.
+    same = [k for k, p in new.items() if p.dim() > 1 and torch.equal(p, old[k]) and bool((p != p.flatten()[0]).any())]
     if same:
         warnings.warn(
             f"members of the ensemble start from the same {', '.join(same)}: the modules that own them have no "
@@ -202,20 +204,23 @@ def not_finite(layout: Layout, flat: Tensor) -> str | None:
 
 
 def settle(prior: Any, layout: Layout, start: Tensor) -> Any:
-    """A prior whose centre was given as a net or a state dict, centred on the flat vector of its random weights."""
-    centre = getattr(prior, "centre", None)
-    if isinstance(centre, nn.Module):
-        centre = dict(centre.named_parameters())
-    if isinstance(centre, Mapping):
-        return dataclasses.replace(prior, centre=Layout(layout.random_slots).flatten(centre).to(start))
+    """The prior with its per-weight fields as vectors [R] beside `start`; a net or state dict as centre is laid out."""
+    settled = {}
     for name in ("centre", "scale"):
         value = getattr(prior, name, None)
-        if isinstance(value, Tensor) and value.dim() > 0 and value.shape != (layout.random,):
+        if isinstance(value, nn.Module):
+            value = dict(value.named_parameters())
+        if isinstance(value, Mapping):
+            value = Layout(layout.random_slots).flatten(value)
+        if not isinstance(value, Tensor):
+            continue
+        if value.dim() > 0 and value.shape != (layout.random,):
             raise BadInput(
                 f"the prior's {name} has shape {tuple(value.shape)}; it must be a number or one for each of the "
                 f"{layout.random} random weights"
             )
-    return prior
+        settled[name] = value.detach().to(start)
+    return dataclasses.replace(prior, **settled) if settled else prior
 
 
 def part(prior: Any, span: slice) -> Any:

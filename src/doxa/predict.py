@@ -55,23 +55,30 @@ class Draws:
     @property
     def std(self) -> Tensor:
         """Standard deviation [B, ·]: of y, noise included, for regression; of the probabilities for classification."""
-        if getattr(self.likelihood, "discrete", False):
+        if self.likelihood.discrete:
             return self.epistemic
         return (self.aleatoric.square() + self.epistemic.square()).sqrt()
 
     def quantile(self, q: float) -> Tensor:
         """The q-quantile [B, ·]: of y, noise included, for regression; of each probability for classification."""
         # Of a real target the 0 and 1 quantiles are infinite.
-        if not (0 < q < 1 or (q in (0, 1) and getattr(self.likelihood, "discrete", False))):
+        if not (0 < q < 1 or (q in (0, 1) and self.likelihood.discrete)):
             raise BadInput(f"q must lie between 0 and 1, got {q}; 0.9 asks for the 90 % quantile")
         return self.likelihood.quantile(self.outputs, q, self.parameters)
 
     def entropy(self) -> Tensor:
-        """H[y | x] in nats [B]: how unsure the averaged prediction is."""
+        """H[y | x] in nats [B]: how unsure the averaged prediction is.
+
+        With several labels a row it is the sum over labels of their entropies, an upper bound on their joint one; for
+        several real targets it is the joint one, by quadrature.
+        """
         return self.likelihood.entropy(self.outputs, self.parameters)[0]
 
     def mutual_information(self) -> Tensor:
-        """I[y; w | x] in nats [B]: how much of that is disagreement between draws (Houlsby et al., 2011)."""
+        """I[y; w | x] in nats [B]: how much of that is disagreement between draws (Houlsby et al., 2011).
+
+        With several labels a row it is the sum of what each label alone would tell of the weights.
+        """
         mixed, parts = self.likelihood.entropy(self.outputs, self.parameters)
         return (mixed - parts).clamp_min(0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch.nn.functional as F
@@ -66,6 +66,7 @@ class Use:
     row_axes: tuple[int, ...]  # axes of the operation's input that grow with the number of rows
     groups: int
     transposed: bool
+    first: bool  # whether no other random weight was used before
 
 
 @dataclass(frozen=True)
@@ -112,22 +113,43 @@ class _Watch(TorchFunctionMode):
         if not any(isinstance(leaf, Tensor) for leaf in tree_leaves(result)):
             return result
         touched = {self.names[id(a)] for a in tree_leaves((args, kwargs)) if id(a) in self.names}
+        first = not any(self.seen.values())
         for name in touched:
             self.seen[name].append(getattr(func, "__name__", str(func)).strip("_"))
         if func in OPERATIONS and touched:
-            self._note(func, args, kwargs)
+            self._note(func, args, kwargs, first)
         return result
 
-    def _note(self, func: Any, args: Any, kwargs: Any) -> None:
+    def _note(self, func: Any, args: Any, kwargs: Any, first: bool) -> None:
         x, weight, bias, rest, named = arguments(args, kwargs)
         # Every convolution's seventh argument is its groups.
         groups = 1 if func is F.linear else rest[3] if len(rest) > 3 else named.get("groups", 1)
         axis = x.dim() - 1 if func is F.linear else x.dim() - weight.dim() + 1
         for role, tensor in (("weight", weight), ("bias", bias)):
             if id(tensor) in self.names:
-                use = Use(func.__name__, len(self.shapes), role, axis, (), groups, "transpose" in func.__name__)
+                transposed = "transpose" in func.__name__
+                use = Use(func.__name__, len(self.shapes), role, axis, (), groups, transposed, first)
                 self.uses[self.names[id(tensor)]] = use
         self.shapes.append(tuple(x.shape))
+
+
+def _refuse_recomputation(output: Tensor) -> None:
+    """A net that runs again while gradients flow would find its own weights there, not those it was called with."""
+    again: list[nn.Module] = []
+    hook = nn.modules.module.register_module_forward_pre_hook(lambda module, args: again.append(module))
+    try:
+        if output.requires_grad:
+            output.sum().backward()
+    except RuntimeError:
+        if not again:
+            raise
+    finally:
+        hook.remove()
+    if again:
+        raise BadInput(
+            f"the net computes {type(again[0]).__name__} again in the backward pass (torch.utils.checkpoint), where "
+            "its weights are no longer those of the belief; turn activation checkpointing off"
+        )
 
 
 def probe(
@@ -138,13 +160,17 @@ def probe(
     A weight used exactly once, by a linear map or a convolution whose input holds the rows, can be given noise for each
     row. Two passes with different numbers of rows show which axes the rows are in.
     """
-    watches, outputs = [], []
+    watches: list[_Watch] = []
+    outputs: list[Tensor] = []
     for rows in (2, 3):
         leaves = {k: v.detach().requires_grad_() for k, v in layout.weights(start).items()}
         watch = _Watch(leaves)
         copies = {k: b.clone() for k, b in buffers.items()}
         with isolated(start.device), mode(net, training=True), runnable(x), watch:
-            output = call(net, leaves, copies, first_rows(x, rows)).detach().to(start.dtype)
+            output = call(net, leaves, copies, first_rows(x, rows))
+        if not outputs:
+            _refuse_recomputation(output)
+        output = output.detach().to(start.dtype)
         if output.dim() == 0 or output.shape[0] != rows:
             raise BadInput(
                 f"the net turned {rows} rows into an output of shape {tuple(output.shape)}; "
@@ -172,9 +198,7 @@ def probe(
                 if a != b
             )
             if axes and use.channel_axis not in axes:
-                single[slot.name] = Use(
-                    use.operation, use.call, use.role, use.channel_axis, axes, use.groups, use.transposed
-                )
+                single[slot.name] = replace(use, row_axes=axes)
             else:
                 other[slot.name] = f"used by {use.operation} on an input without rows"
     return Uses(single, other), outputs[0]

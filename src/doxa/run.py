@@ -58,7 +58,7 @@ class Run:
     source: Feed
     training: Training
     optimiser: torch.optim.Optimizer
-    rate: Schedule
+    rate: Schedule | None  # None leaves the optimiser's own
     epochs: int
     seed: int
     held_out: tuple[Inputs, Tensor] | None
@@ -114,11 +114,12 @@ class Run:
             batches=self.source.batches,
             key=(self.seed, "step", self.done),
         )
-        rate = float(self.rate(moment))
-        if not 0 <= rate < math.inf:
-            raise BadInput(f"the learning rate at step {self.done} is {rate}; a schedule must give numbers from 0 up")
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
+        if self.rate is not None:
+            rate = float(self.rate(moment))
+            if not 0 <= rate < math.inf:
+                raise BadInput(f"the learning rate at step {self.done} is {rate}; a schedule gives numbers from 0 up")
+            for group in self.optimiser.param_groups:
+                group["lr"] = rate
         loss = self.training.step(batch, moment)
         # On a GPU asking would wait for the device: there it is asked once an epoch.
         if loss.device.type == "cpu" and not math.isfinite(float(loss)):

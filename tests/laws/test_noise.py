@@ -298,7 +298,7 @@ def by_autograd(training: VariationalTraining, batch: Batch, moment: Moment) -> 
         loss = loss - p.likelihood.log_prob(output, batch.y, {}).mean() / learner.samples
         if training.closed is None:
             if training.extra_epsilon is not None:
-                extra = normal(random, (*key, "prior"), like=scale)
+                extra = sign * normal(random, (*key, "prior"), like=scale)
                 for span in leaves.drawn:
                     extra[span] = epsilon[span]
                 epsilon = extra
@@ -395,3 +395,23 @@ def test_a_net_that_changes_its_flow_is_refused() -> None:
     net.more = True
     with pytest.raises(ValueError, match="twice in one pass"), leaves.at_work():
         call(net, leaves.first, {}, x)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("kind", NOISES)
+def test_antithetic_pairs_are_no_noisier_than_independent_draws(kind: noise.Noise, prior: str) -> None:
+    """The variance of the gradient of the mean, over steps, with a likelihood that says nearly nothing."""
+    case = CASES["mlp"]
+    p = problem(case, size=1)
+    batch = Batch(case.inputs() * 1e-3, case.data()[1])
+    spread = {}
+    for antithetic in (False, True):
+        learner = variational(PRIORS[prior], kind, 2, antithetic, posterior=Family(scale=0.3))
+        with isolated(p.start.device), mode(p.net, True):
+            training = learner.start(p)
+            found = []
+            for step in range(150):
+                training.step([batch], Moment(step, 1000, 0, 5, (antithetic, "step", step)))
+                found.append(training.mean.grad.clone())
+        spread[antithetic] = float(torch.stack(found).var(0).mean())
+    assert spread[True] < 1.05 * spread[False] + 1e-9

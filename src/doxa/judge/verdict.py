@@ -62,12 +62,16 @@ def judge(
     unseen = None if out_of_distribution is None else belief.predict(out_of_distribution, samples, seed)
     log_p = draws.log_prob(y)
     scores = _density(log_p)
-    if getattr(belief.likelihood, "discrete", False):
+    if belief.likelihood.discrete:
         own, said = _classification(draws, y, unseen, bins)
     else:
         own, said = _regression(draws, y, unseen, level)
     said = [findings.collapsed(belief), findings.too_few_samples(belief.posterior, log_p), *said]
-    return Judgement({**own, **scores}, count(x), len(draws), [s for s in said if s is not None])
+    found = {**own, **scores}
+    if findings.exhausted(belief.posterior):
+        # There are no other draws for a score to move with.
+        found = {name: Estimate(e.value) for name, e in found.items()}
+    return Judgement(found, count(x), len(draws), [s for s in said if s is not None])
 
 
 def _density(log_p: Tensor) -> Scores:

@@ -48,9 +48,7 @@ class Dropout:
             )
         rates = {m.start: m.rate for m in masked}
         prior = settle(self.prior, layout, problem.start)
-        keep = torch.ones_like(problem.start[: layout.random])
-        for m in masked:
-            keep[m.start : m.stop] = 1 - m.rate
+        keep = posterior(problem.start, layout.random, masked).keep
 
         def slope(w: Tensor) -> Tensor:
             return prior.grad_log_prob(w / keep)

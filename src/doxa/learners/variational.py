@@ -124,7 +124,7 @@ class VariationalTraining:
             total += loss.detach()
             seen.append(buffers)
             if self.extra_epsilon is not None:
-                Normals((*key, "prior"), self.scale).fill(self.extra_epsilon)
+                Normals((*key, "prior"), self.scale).fill(self.extra_epsilon).mul_(sign)
             self._collect(weight / samples, first=s == 0)
         if samples > 1:
             for name, value in averaged(seen).items():
@@ -172,7 +172,10 @@ class VariationalTraining:
                 own.by_scale.sub_(slope, alpha=weight)
         if self.leaves.gradient is not self.mean.grad:
             assert self.mean.grad is not None
-            self.mean.grad.mul_(0 if first else 1).add_(self.leaves.gradient)
+            if first:
+                self.mean.grad.copy_(self.leaves.gradient)
+            else:
+                self.mean.grad.add_(self.leaves.gradient)
 
     @torch.no_grad()
     def _finish(self, weight: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +23,7 @@ class Bernoulli:
     Cox (1958), The regression analysis of binary sequences.
     """
 
-    discrete = True
+    discrete: ClassVar[bool] = True
 
     def parameters(self, output: Tensor) -> dict[str, Tensor]:
         return {}
@@ -58,9 +59,7 @@ class Bernoulli:
         p = output.sigmoid()
         mixed = _binary_entropy(p.mean(0))
         parts = _binary_entropy(p).mean(0)
-        return mixed.flatten(1).sum(1) if mixed.dim() > 1 else mixed, parts.flatten(1).sum(
-            1
-        ) if parts.dim() > 1 else parts
+        return mixed.reshape(len(mixed), -1).sum(1), parts.reshape(len(parts), -1).sum(1)
 
 
 def _binary_entropy(p: Tensor) -> Tensor:

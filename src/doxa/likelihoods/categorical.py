@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -23,7 +24,7 @@ class Categorical:
     """
 
     class_axis: int = -1
-    discrete = True
+    discrete: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.class_axis >= 0:
@@ -76,6 +77,4 @@ class Categorical:
         p = output.movedim(self.class_axis, -1).softmax(-1)
         mixed = torch.special.entr(p.mean(0)).sum(-1)
         parts = torch.special.entr(p).sum(-1).mean(0)
-        return mixed.flatten(1).sum(1) if mixed.dim() > 1 else mixed, parts.flatten(1).sum(
-            1
-        ) if parts.dim() > 1 else parts
+        return mixed.reshape(len(mixed), -1).sum(1), parts.reshape(len(parts), -1).sum(1)

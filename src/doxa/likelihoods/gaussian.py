@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -16,12 +17,13 @@ from doxa.errors import BadInput, require_positive
 from doxa.randomness import generator
 
 NODES = 24  # of the quadrature for a mixture's entropy
+LARGEST = 1 << 22  # numbers that it holds at a time
 
 
 class _Gaussian(ABC):
     """p(y | output) = N(y; location, scale²), targets [B, D]; [B] for D = 1 too. Noise differs in `split` alone."""
 
-    discrete = False
+    discrete: ClassVar[bool] = False
 
     @abstractmethod
     def split(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
@@ -72,25 +74,36 @@ class _Gaussian(ABC):
         location, scale = (
             t.reshape(*t.shape[:2], -1) for t in torch.broadcast_tensors(*self.split(output, parameters))
         )
+        samples, count, size = location.shape
         parts = (scale.log() + 0.5 * math.log(2 * math.pi * math.e)).sum(-1).mean(0)
-        nodes, weights = _nodes(location.shape[-1], location)
+        nodes, weights = _nodes(size, samples, location)
         information = torch.zeros_like(parts)
-        for s in range(location.shape[0]):
-            y = location[s] + scale[s] * nodes[:, None, :]  # [K, B, D]
-            z = (y[:, None] - location) / scale  # [K, S, B, D]
-            log_p = (-0.5 * z.square() - scale.log() - 0.5 * math.log(2 * math.pi)).sum(-1)
-            mixture = torch.logsumexp(log_p, 1) - math.log(location.shape[0])
-            # The nodes' own error falls out of the difference: draws that agree have no mutual information.
-            information += (weights[:, None] * (log_p[:, s] - mixture)).sum(0) / location.shape[0]
+        rows = max(1, LARGEST // (len(nodes) * samples * size))
+        for start in range(0, count, rows):
+            few = slice(start, start + rows)
+            information[few] = _information(location[:, few], scale[:, few], nodes, weights)
         return parts + information, parts
 
 
-def _nodes(size: int, like: Tensor) -> tuple[Tensor, Tensor]:
+def _information(location: Tensor, scale: Tensor, nodes: Tensor, weights: Tensor) -> Tensor:
+    """I[y; s] of an equal mixture of Gaussians [S, B, D], row by row."""
+    total = torch.zeros_like(location[0, :, 0])
+    for s in range(len(location)):
+        y = location[s] + scale[s] * nodes[:, None, :]  # [K, B, D]
+        z = (y[:, None] - location) / scale  # [K, S, B, D]
+        log_p = (-0.5 * z.square() - scale.log() - 0.5 * math.log(2 * math.pi)).sum(-1)
+        mixture = torch.logsumexp(log_p, 1) - math.log(len(location))
+        # The nodes' own error falls out of the difference: draws that agree have no mutual information.
+        total += (weights[:, None] * (log_p[:, s] - mixture)).sum(0) / len(location)
+    return total
+
+
+def _nodes(size: int, samples: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Points z [K, D] and weights [K] with Σ weight·f(z) ≈ E f(z), z ~ N(0, I)."""
     if size == 1:
         x, w = np.polynomial.hermite_e.hermegauss(NODES)
         return torch.as_tensor(x[:, None]).to(like), torch.as_tensor(w / w.sum()).to(like)
-    count = max(2 * NODES, 2 * size)
+    count = max(2 * size, 2 * NODES if samples < 8 else 400 // samples)  # the draws are nodes of a kind too
     z = torch.randn(count, size, generator=generator((0, "entropy")), dtype=torch.float64)
     # Whitened, the nodes have the moments of a standard normal exactly.
     z = torch.linalg.solve_triangular(torch.linalg.cholesky(z.T @ z / count), z.T, upper=False).T

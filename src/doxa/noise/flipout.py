@@ -34,6 +34,7 @@ flipout = Noise("flipout", second, pull_back, rule)
 
 b = f(x, mean) + r∘f(x∘s, scale·ε),  r, s ∈ {−1, 1};   pull-back: (g_mean, ε·g_δ)
 
-All positions of a row (convolutions, tokens) share its signs, so each row sees one true draw of the weights.
+All positions of a row (convolutions, tokens) share its signs, so each row sees one true draw of the weights; where a
+net merges rows and positions into one axis, each position counts as a row.
 Wen et al. (2018), Flipout: efficient pseudo-independent weight perturbations on mini-batches.
 """

@@ -121,10 +121,7 @@ def monte_carlo(q: MeanField, p: Prior, samples: int, key: Key) -> Estimate:
 
 def dropout_cross_entropy(q: Dropout, p: Prior) -> Tensor:
     """−E_q[log p(w)] of each weight, exact: a dropped weight is 0 with its rate and mean/(1 − rate) otherwise."""
-    mean = q.mean[: q.random]
-    keep = torch.ones_like(mean)
-    for m in q.masked:
-        keep[m.start : m.stop] = 1 - m.rate
+    mean, keep = q.mean[: q.random], q.keep
     return -(keep * p.log_prob(mean / keep) + (1 - keep) * p.log_prob(torch.zeros_like(mean)))
 
 

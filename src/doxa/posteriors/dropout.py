@@ -56,11 +56,16 @@ class Dropout:
     masked: tuple[Masked, ...]
 
     @property
-    def scale(self) -> Tensor:
-        scale = torch.zeros_like(self.mean[: self.random])
+    def keep(self) -> Tensor:
+        """[R]: the probability that each random weight is there."""
+        keep = torch.ones_like(self.mean[: self.random])
         for m in self.masked:
-            scale[m.start : m.stop] = self.mean[m.start : m.stop].abs() * (m.rate / (1 - m.rate)) ** 0.5
-        return scale
+            keep[m.start : m.stop] = 1 - m.rate
+        return keep
+
+    @property
+    def scale(self) -> Tensor:
+        return self.mean[: self.random].abs() * (1 / self.keep - 1).sqrt()
 
     @property
     def relevance(self) -> Tensor:
@@ -84,14 +89,13 @@ class Dropout:
 
 
 def masks(layout: Layout, uses: Uses, rate: float, input_rate: float) -> tuple[Masked, ...]:
-    """What dropout reaches: the weight of every linear map and convolution, the first at the input's rate."""
+    """What dropout reaches: the weight of every linear map and convolution, the net's first at the input's rate."""
     found = []
-    calls = sorted({use.call for use in uses.single.values()})
     for slot in layout.random_slots:
         use = uses.single.get(slot.name)
         if use is None or use.role != "weight":
             continue
-        p = input_rate if use.call == calls[0] else rate
+        p = input_rate if use.first else rate
         if p > 0:
             found.append(Masked(slot.start, slot.shape, 0 if use.transposed else 1, use.groups, p))
     return tuple(found)

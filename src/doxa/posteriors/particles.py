@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import torch
 from torch import Tensor
 
 from doxa.randomness import Key
@@ -46,7 +45,3 @@ class Particles:
         weights = self.weights.clone()
         weights[:, : self.random] *= keep
         return replace(self, weights=weights)
-
-
-def of(weights: list[Tensor], random: int) -> Particles:
-    return Particles(torch.stack(weights), random)
