@@ -88,7 +88,7 @@ def fit(
         raise BadInput("the learning rate is given twice, to the optimiser and as lr=; leave one out")
     if lr is None and optimiser is None:
         lr = 1e-3
-    rate = constant(lr) if isinstance(lr, int | float) else lr
+    rate = lr if lr is None or callable(lr) else constant(lr)
     make = optimiser or partial(torch.optim.Adam, fused=True)
     settings = {
         "learner": files.describe(learner),

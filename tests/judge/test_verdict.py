@@ -179,7 +179,7 @@ def test_particles_are_judged_once_each(make_mlp):
     belief = Belief(net, categorical(), Particles(weights, layout.random), layout, (constants(net),) * 4)
     verdict = judge(belief, (X, labels(3)), samples=50)
     assert verdict.samples == 4
-    assert verdict.scores["lppd"].error > 0
+    assert verdict.scores["lppd"].error == 0  # there are no other draws to move it
 
 
 def test_findings_reach_the_judgement(make_belief, make_mlp):
