@@ -84,3 +84,35 @@ def test_conjugate_regression_on_the_device(kind: str) -> None:
     deviation = torch.linalg.inv(precision).diagonal().sqrt()
     assert float(((q.mean - mean) / deviation).abs().max()) < 0.1
     assert float((q.scale * precision.diagonal().sqrt() - 1).abs().max()) < 0.1
+
+
+def test_a_vector_prior_follows_the_net_to_the_device() -> None:
+    case = CASES["mlp"]
+    net = case.net()
+    count = sum(p.numel() for p in net.parameters())
+    for prior in (priors.gaussian(torch.ones(count), centre=net), priors.laplace(1.0, centre=torch.zeros(count))):
+        learner = learners.variational(prior, noise.local)
+        belief = doxa.fit(
+            net, case.data(), learner=learner, likelihood=likelihoods.categorical(), epochs=1, device="cuda"
+        )
+        assert belief.prior.centre.is_cuda
+        assert belief.predict(case.inputs(3), 2).outputs.isfinite().all()
+
+
+def test_a_net_that_recomputes_is_refused_on_the_device_too() -> None:
+    class Recomputing(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.body = torch.nn.Linear(6, 6), torch.nn.Linear(6, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.utils.checkpoint.checkpoint(self.body, self.first(x), use_reentrant=False)
+
+    with pytest.raises(doxa.BadInput, match="activation checkpointing"):
+        doxa.fit(
+            Recomputing(),
+            CASES["mlp"].data(),
+            learner=learners.point(),
+            likelihood=likelihoods.categorical(),
+            device="cuda",
+        )
