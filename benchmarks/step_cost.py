@@ -26,7 +26,7 @@ from torch import nn
 import doxa
 from doxa.contracts import Batch, Moment
 from doxa.feed import InMemory
-from doxa.fit import _problem
+from doxa.fit import pose
 from doxa.results import stamp
 
 SIZE = 60_000
@@ -46,7 +46,7 @@ def plain(net: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None
 
 def believed(net: nn.Module, x: torch.Tensor, y: torch.Tensor, learner: doxa.contracts.Learner) -> Callable[[], None]:
     source = InMemory(x, y, BATCH)
-    problem = _problem(net, source, doxa.likelihoods.categorical(), None, x.device, (0,), None)
+    problem = pose(net, source, doxa.likelihoods.categorical(), None, x.device, (0,), None)
     training = learner.start(problem)
     optimiser = torch.optim.Adam(training.parameters, 1e-3, fused=True)
     done = 0

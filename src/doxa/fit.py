@@ -80,7 +80,7 @@ def fit(
     source = feed(data, like, batch_size, size)
     if has_batch_norm(net) and min(batch_size, source.size) == 1:
         raise BadInput("BatchNorm has no statistics of a single row: use batch_size of at least 2")
-    problem = _problem(net, source, likelihood, random, like.device, (seed,), autocast)
+    problem = pose(net, source, likelihood, random, like.device, (seed,), autocast)
     training = learner.start(problem)
     _tell_fallbacks(training.noise)
     held_out = None if validation is None else _held_out(validation, problem, like)
@@ -153,7 +153,7 @@ def _on(device: torch.device | str | None, like: Tensor) -> Tensor:
         raise BadInput(f"device={device!r} cannot be used here: {error}") from None
 
 
-def _problem(
+def pose(
     net: nn.Module,
     source: Feed,
     likelihood: Likelihood,
