@@ -11,7 +11,7 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from doxa.randomness import Normals, generator, isolated, normal, reseed, seed_of, signs
+from doxa.randomness import fill_normal, generator, isolated, normal, reseed, seed_of, signs
 
 SINGLE, DOUBLE = torch.zeros(1), torch.zeros(1).double()
 MANY = 2_000_000
@@ -47,7 +47,8 @@ def test_kolmogorov_and_smirnov_see_no_difference(like: Tensor) -> None:
 
 def test_both_halves_are_normal_and_independent() -> None:
     """Box and Muller's cosine and sine share a radius: their squares must not be correlated."""
-    first, second = many("a").double().reshape(2, -1)
+    rows = many("a")[: MANY // 1024 * 1024].double().reshape(-1, 2, 2, 256)
+    first, second = rows[:, :, 0].flatten(), rows[:, :, 1].flatten()
     assert scipy.stats.kstest(first[:200_000].numpy(), "norm").pvalue > 1e-4
     assert scipy.stats.kstest(second[:200_000].numpy(), "norm").pvalue > 1e-4
     for f in (lambda z: z, torch.square, torch.abs, lambda z: (z > 3).double()):
@@ -59,7 +60,7 @@ def correlation(a: Tensor, b: Tensor) -> float:
     return float((a * b).mean() / (a.square().mean() * b.square().mean()).sqrt())
 
 
-@pytest.mark.parametrize("lag", [1, 2, 3, 64, MANY // 2, MANY // 2 + 1])
+@pytest.mark.parametrize("lag", [1, 2, 3, 64, 255, 256, 257, 512, 768, 1024, MANY // 2])
 def test_neighbours_at_every_lag_are_independent(lag: int) -> None:
     z = many("a").double()
     for f in (lambda z: z, torch.square):
@@ -109,19 +110,26 @@ def test_short_streams_are_normal_over_their_keys(size: int) -> None:
     assert scipy.stats.kstest(z.numpy(), "norm").pvalue > 1e-4
 
 
-def test_a_stream_goes_on_and_does_not_repeat() -> None:
-    stream = Normals((1,), SINGLE)
-    first, second = stream.fill(torch.empty(1001)), stream.fill(torch.empty(1001))
-    assert torch.equal(first, normal(1001, (1,), SINGLE))
-    assert len(torch.cat([first, second]).unique()) > 2000
-    assert abs(correlation(first.double(), second.double())) < 5 / math.sqrt(1001)
-    again = Normals((1,), SINGLE)
-    part = torch.zeros(3000)
-    again.fill(part[:1001])
-    again.fill(part[1500:2501])
-    assert torch.equal(part[:1001], first)
-    assert torch.equal(part[1500:2501], second)
-    assert float(part[1001:1500].abs().sum() + part[2501:].abs().sum()) == 0, "nothing outside is written"
+def test_any_part_of_a_stream_can_be_made_by_itself() -> None:
+    """To the bit: chunks of any length, from anywhere."""
+    whole = normal(5000, (1,), SINGLE)
+    for start, count in ((0, 5000), (0, 1), (1, 1), (1023, 2), (1000, 1001), (1024, 1024), (4999, 1), (2500, 0)):
+        part = torch.zeros(count + 2)
+        fill_normal(part[1:-1], (1,), start)
+        assert torch.equal(part[1:-1], whole[start : start + count])
+        assert float(part[0]) == float(part[-1]) == 0, "nothing outside is written"
+    far = fill_normal(torch.empty(100), (1,), 2**45 + 7)
+    assert torch.equal(far[50:], fill_normal(torch.empty(50), (1,), 2**45 + 57))
+    assert len(torch.cat([whole, far]).unique()) > 5090
+    assert torch.equal(fill_normal(torch.empty(77), (1,), 5, -1.0), -whole[5:82])
+
+
+@pytest.mark.parametrize("like", [DOUBLE, SINGLE.bfloat16()])
+def test_other_dtypes_have_a_stream_at_every_start(like: Tensor) -> None:
+    first, second = (fill_normal(like.new_empty(1000), (1,), start) for start in (0, 1000))
+    assert torch.equal(first, fill_normal(like.new_empty(1000), (1,)))
+    assert abs(correlation(first.double(), second.double())) < 5 / math.sqrt(1000)
+    assert torch.equal(fill_normal(like.new_empty(1000), (1,), sign=-1.0), -first)
 
 
 def test_the_number_of_threads_changes_no_number() -> None:

@@ -7,13 +7,13 @@ neighbouring seeds would be shifted copies of one stream.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
 import torch
 from torch import Tensor
+
+from doxa.philox import fill_normals
 
 Key = tuple[int | str, ...]
 
@@ -28,36 +28,21 @@ def generator(key: Key, device: torch.device | str = "cpu") -> torch.Generator:
     return torch.Generator(device=device).manual_seed(seed_of(key))
 
 
-class Normals:
-    """A stream of standard normal numbers that depends on its key alone.
+def fill_normal(out: Tensor, key: Key, start: int = 0, sign: float = 1.0) -> Tensor:
+    """Numbers start, start + 1, … of the key's stream of standard normals, times `sign`, written to a vector.
 
-    On the CPU: Box & Muller (1958) on the 64-bit words of SFC64 (Doty-Humphrey, 2010), in half the time of torch's own
-    generator, whose numbers come one by one.
+    On the CPU in float32 they are Philox's, so that any part of a stream can be made by itself; elsewhere, for now, a
+    stream of torch's generator begins at every `start`.
     """
-
-    def __init__(self, key: Key, like: Tensor) -> None:
-        ours = like.device.type == "cpu" and like.dtype == torch.float32
-        self.words = np.random.SFC64(seed_of(key)) if ours else None
-        self.source = None if ours else generator(key, like.device)
-
-    def fill(self, out: Tensor) -> Tensor:
-        """The stream's next numbers."""
-        if self.words is None:
-            return out.normal_(generator=self.source)
-        half = (out.numel() + 1) // 2
-        uniform = torch.from_numpy(self.words.random_raw(half).view(np.int32)).to(out.dtype)
-        radius, angle = uniform[:half].abs_(), uniform[half:].mul_(math.pi * 2.0**-31)
-        # |i| + ½ keeps all 31 bits where they matter: near zero, in the tails.
-        torch.add(out.new_tensor(2.0**-32), radius, alpha=2.0**-31, out=radius).log_().mul_(-2).sqrt_()
-        torch.cos(angle, out=out[:half]).mul_(radius)
-        rest = out.numel() - half
-        torch.sin(angle[:rest], out=out[half:]).mul_(radius[:rest])
+    if out.device.type == "cpu" and out.dtype == torch.float32:
+        fill_normals(out, seed_of(key), start, sign)
         return out
+    return out.normal_(generator=generator((*key, start) if start else key, out.device)).mul_(sign)
 
 
 def normal(size: int, key: Key, like: Tensor) -> Tensor:
     """`size` standard normal numbers with the dtype and device of `like`."""
-    return Normals(key, like).fill(torch.empty(size, dtype=like.dtype, device=like.device))
+    return fill_normal(torch.empty(size, dtype=like.dtype, device=like.device), key)
 
 
 def signs(shape: tuple[int, ...], like: Tensor) -> Tensor:

@@ -11,11 +11,12 @@ from torch import nn
 
 from doxa import Belief, likelihoods, load, posteriors, priors
 from doxa.contracts import Posterior
+from doxa.flat import fill_scale
 from doxa.layout import constants, lay_out
 from doxa.posteriors import MeanField
 from doxa.posteriors.divergence import kl
 from doxa.posteriors.dropout import masks
-from doxa.posteriors.mean_field import Family, fill_scale, inverse_softplus, log_softplus, softplus
+from doxa.posteriors.mean_field import Family, inverse_softplus, log_softplus, softplus
 from doxa.probe import probe
 from zoo import CASES
 

@@ -11,6 +11,7 @@ import torch
 from scipy import integrate
 
 from doxa import priors
+from doxa.flat import finish
 from doxa.layout import lay_out, settle
 from doxa.nets import mlp
 from doxa.posteriors import MeanField
@@ -123,8 +124,23 @@ def test_closed_slopes_are_derivatives(prior) -> None:
     closed.value(prior, mean, log_scale.exp(), log_scale).sum().backward()
     by_mean, by_scale = torch.ones_like(q.mean), torch.ones_like(q.mean)
     closed.add_slopes(prior, q.mean, q.scale, 0.5, by_mean, by_scale)
+    finish(q.mean, q.scale, None, 0.5, 0.0, 0.0, by_mean, by_scale, holds_epsilon=False)  # the entropy's slope
     torch.testing.assert_close(by_mean, 1 + 0.5 * mean.grad, rtol=1e-9, atol=1e-10)
     torch.testing.assert_close(by_scale, 1 + 0.5 * log_scale.grad / q.scale, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("prior", [p for p in ALL if type(p.values[0]) in CLOSED])
+def test_a_line_is_the_closed_slopes_in_two_numbers(prior) -> None:
+    closed = CLOSED[type(prior)]
+    line = closed.line(prior)
+    if line is None:
+        pytest.skip("its slopes are no line, or differ from weight to weight")
+    q = posterior(200)
+    found, expected = ((torch.ones_like(q.mean), torch.ones_like(q.mean)) for _ in range(2))
+    finish(q.mean, q.scale, None, 0.5, *line, *found, holds_epsilon=False)
+    closed.add_slopes(prior, q.mean, q.scale, 0.5, *expected)
+    finish(q.mean, q.scale, None, 0.5, 0.0, 0.0, *expected, holds_epsilon=False)
+    torch.testing.assert_close(found, expected)
 
 
 def test_kl_of_a_large_layer_equals_torch_distributions() -> None:

@@ -11,7 +11,9 @@ from torch import Tensor
 from doxa.contracts import Batch, Estimate, Learner, Moment, Posterior, Prior, Problem, Training
 from doxa.errors import BadInput
 from doxa.layout import restarted
-from doxa.posteriors import delta, mixture, particles
+from doxa.posteriors.delta import Delta
+from doxa.posteriors.mixture import Mixture
+from doxa.posteriors.particles import Particles
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,9 @@ class EnsembleTraining:
 
     def posterior(self) -> Posterior:
         parts = tuple(m.posterior() for m in self.members)
-        if all(isinstance(p, delta) for p in parts):
-            return particles(torch.stack([p.mean for p in parts]), self.random)
-        return mixture(parts)
+        if all(isinstance(p, Delta) for p in parts):
+            return Particles(torch.stack([p.mean for p in parts]), self.random)
+        return Mixture(parts)
 
     def complexity(self) -> Estimate:
         parts = [m.complexity() for m in self.members]

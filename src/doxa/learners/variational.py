@@ -11,15 +11,16 @@ from torch import Tensor
 from doxa.batch_norm import averaged
 from doxa.contracts import Batch, Estimate, Moment, Posterior, Prior, Problem, Schedule, Training
 from doxa.errors import BadInput, whole
+from doxa.flat import FAR, fill_scale, finish
 from doxa.kl_weights import uniform
 from doxa.layout import not_finite, part, settle
 from doxa.learners.evidence import nll
 from doxa.noise import Leaves, Noise, shared
 from doxa.noise.leaves import Piece, noise_of
 from doxa.posteriors import MeanField, mean_field
-from doxa.posteriors.divergence import CLOSED, add_entropy_slope, kl
-from doxa.posteriors.mean_field import FAR, fill_scale, gather, spread
-from doxa.randomness import Normals, reseed
+from doxa.posteriors.divergence import CLOSED, kl
+from doxa.posteriors.mean_field import gather, spread
+from doxa.randomness import fill_normal, reseed
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,14 @@ class Variational:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of the leaves with what the training adds to it: prior, gradients, ε for the prior, rho."""
+    """A piece of the leaves with what the training adds to it: prior, gradients, ε for the prior."""
 
     piece: Piece
     prior: Prior
     by_mean: Tensor
     by_scale: Tensor
     epsilon: Tensor | None
-    rho: Tensor | None  # None where many weights share one
+    holds_epsilon: bool  # whether by_scale is where the draw's ε lies
 
 
 class VariationalTraining:
@@ -79,6 +80,7 @@ class VariationalTraining:
         self.learner, self.problem = learner, problem
         self.prior = settle(learner.prior, problem.layout, problem.start)
         self.closed = CLOSED.get(type(self.prior))
+        self.line = None if self.closed is None else self.closed.line(self.prior)
         start = learner.posterior.start(problem.layout, problem.start, problem.seed)
         self.groups = start.groups
         self.mean = start.mean.requires_grad_()
@@ -87,7 +89,7 @@ class VariationalTraining:
         self.scale = torch.empty_like(start.mean[: problem.layout.random])
         # With one scale a weight, the gradient of the scale is turned into that of rho where it lies.
         self.scale_gradient = self.rho.grad if self.groups is None else torch.empty_like(self.scale)
-        once = learner.samples == 1
+        once = self.once = learner.samples == 1
         self.leaves = Leaves(
             problem.layout,
             problem.uses,
@@ -97,6 +99,7 @@ class VariationalTraining:
             gradient=self.mean.grad if once else torch.zeros_like(start.mean),
             # With one sample, ε is needed no longer than until it has become the gradient of the scale.
             epsilon=self.scale_gradient if once else None,
+            rho=self.rho.detach() if self.groups is None else None,
         )
         needs_draw = self.closed is None and self.leaves.ruled and not learner.noise.draws_weights
         self.extra_epsilon = torch.empty_like(self.scale) if needs_draw else None
@@ -116,7 +119,7 @@ class VariationalTraining:
             key = (*moment.key, s // 2 if self.learner.antithetic else s)
             sign = -1.0 if self.learner.antithetic and s % 2 else 1.0
             reseed(key, self.scale.device)
-            self.leaves.draw((*key, "weights"), sign, self._fill_scale if s == 0 and self.groups is None else None)
+            self.leaves.draw((*key, "weights"), sign, renew=s == 0)
             buffers = self._buffers if samples == 1 else {k: b.clone() for k, b in self._buffers.items()}
             with self.leaves.at_work(sign):
                 loss = nll(self.problem, self.leaves.first, buffers, batch) / samples
@@ -124,7 +127,7 @@ class VariationalTraining:
             total += loss.detach()
             seen.append(buffers)
             if self.extra_epsilon is not None:
-                Normals((*key, "prior"), self.scale).fill(self.extra_epsilon).mul_(sign)
+                fill_normal(self.extra_epsilon, (*key, "prior"), sign=sign)
             self._collect(weight / samples, first=s == 0)
         if samples > 1:
             for name, value in averaged(seen).items():
@@ -141,13 +144,8 @@ class VariationalTraining:
             self.mean.grad[piece.span],
             self.scale_gradient[piece.span],
             epsilon,
-            self.rho.detach()[piece.span] if self.groups is None else None,
+            holds_epsilon=self.once and not piece.ruled,
         )
-
-    def _fill_scale(self, index: int) -> None:
-        own = self.parts[index]
-        assert own.rho is not None
-        fill_scale(own.piece.scale, own.rho)
 
     @torch.no_grad()
     def _spread_scale(self) -> None:
@@ -167,7 +165,8 @@ class VariationalTraining:
             elif self.closed is None:
                 # The net ran on this very draw: one gradient serves both.
                 piece.gradient.sub_(own.prior.grad_log_prob(piece.flat), alpha=weight)
-            self.leaves.pull(piece, own.by_scale, add=not first)
+            if not own.holds_epsilon:
+                self.leaves.pull(piece, own.by_scale, add=not first)
             if slope is not None:
                 own.by_scale.sub_(slope, alpha=weight)
         if self.leaves.gradient is not self.mean.grad:
@@ -180,14 +179,16 @@ class VariationalTraining:
     @torch.no_grad()
     def _finish(self, weight: float) -> None:
         """Add the KL's gradient (its entropy alone, where the rest came with the draws) and turn scale into rho."""
+        centre, precision = self.line or (0.0, 0.0)
         for own in self.parts:
-            piece = own.piece
-            if self.closed is None:
-                add_entropy_slope(piece.scale, weight, own.by_scale)
-            else:
+            piece, holds_epsilon = own.piece, own.holds_epsilon
+            if self.closed is not None and self.line is None:
+                if holds_epsilon:
+                    own.by_scale.mul_(own.by_mean)
+                    holds_epsilon = False
                 self.closed.add_slopes(own.prior, piece.mean, piece.scale, weight, own.by_mean, own.by_scale)
-            if own.rho is not None:
-                own.by_scale.mul_(own.rho.sigmoid())
+            gradients = own.by_mean, own.by_scale
+            finish(piece.mean, piece.scale, piece.rho, weight, centre, precision, *gradients, holds_epsilon)
         if self.groups is not None:
             assert self.rho.grad is not None
             torch.mul(gather(self.scale_gradient, self.groups), self.rho.detach().sigmoid(), out=self.rho.grad)

@@ -10,10 +10,11 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from doxa.flat import draw, fill_scale
 from doxa.layout import Layout
 from doxa.noise.interception import Interception, Site
 from doxa.probe import Uses
-from doxa.randomness import Key, Normals
+from doxa.randomness import Key, fill_normal
 
 # On a CPU, long vectors are worked through in pieces: small enough to need little memory, large enough to pay threads.
 BLOCK = 1 << 19
@@ -37,11 +38,11 @@ class Noise:
         return self.rule is not None and name in uses.single
 
 
-def leaves_of(layout: Layout, flat: Tensor, gradient: Tensor) -> dict[str, Tensor]:
-    """Leaf views of a flat vector, by name, whose gradients accumulate into views of a flat gradient."""
+def leaves_of(layout: Layout, values: Tensor, gradient: Tensor) -> dict[str, Tensor]:
+    """Leaf views of a flat vector of values, by name, whose gradients accumulate into views of a flat gradient."""
     gradients = layout.views(gradient)
     leaves = {}
-    for name, view in layout.views(flat).items():
+    for name, view in layout.views(values).items():
         leaf = view.detach().requires_grad_()
         leaf.grad = gradients[name]
         leaves[name] = leaf
@@ -56,6 +57,7 @@ class Piece:
     ruled: bool
     mean: Tensor
     scale: Tensor
+    rho: Tensor | None
     flat: Tensor
     gradient: Tensor
     epsilon: Tensor | None
@@ -66,7 +68,8 @@ class Piece:
 class Leaves:
     """First leaves [P], second leaves and ε [R], with flat gradients; filled by `draw`, emptied by `pull`.
 
-    All are made once, around the `mean` [P] and `scale` [R] that the training changes in place.
+    All are made once, around the `mean` [P] and `scale` [R] that the training changes in place. With a `rho` [R] the
+    scale is softplus(rho), brought up to date by the draw itself.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Leaves:
         scale: Tensor,
         gradient: Tensor,
         epsilon: Tensor | None = None,
+        rho: Tensor | None = None,
     ) -> None:
         self.layout, self.noise, self.mean, self.gradient = layout, noise, mean, gradient
         self.ruled = _spans(layout, uses, noise, ruled=True)
@@ -98,6 +102,7 @@ class Leaves:
                 ruled,
                 mean[span],
                 scale[span],
+                None if rho is None else rho[span],
                 self.flat[span],
                 gradient[span],
                 self.epsilon[span] if self.epsilon is not None and needs_epsilon else None,
@@ -131,28 +136,26 @@ class Leaves:
         return sites
 
     @torch.no_grad()
-    def draw(self, key: Key, sign: float = 1.0, prepare: Callable[[int], None] | None = None) -> None:
+    def draw(self, key: Key, sign: float = 1.0, renew: bool = True) -> None:
         """Fill the leaves with a draw from N(mean, scale²); `sign` −1 gives the antithetic one.
 
-        `prepare(i)` is called before the i-th piece is read, to bring its scale up to date while it is at hand.
+        Without `renew` the scale is taken as it is, though there be a rho.
         """
-        normals = Normals(key, self.mean)
-        for i, piece in enumerate(self.pieces):
-            if prepare is not None:
-                prepare(i)
-            if piece.epsilon is not None:
-                normals.fill(piece.epsilon)
-                if sign < 0:
-                    piece.epsilon.neg_()
-            if piece.ruled:
-                assert piece.second is not None
-                assert self.noise.second is not None
-                piece.second.copy_(self.noise.second(piece.scale, piece.epsilon))
-                if self.drawn:
-                    piece.flat.copy_(piece.mean)
-            else:
+        for piece in self.pieces:
+            rho = piece.rho if renew else None
+            if not piece.ruled:
                 assert piece.epsilon is not None
-                torch.addcmul(piece.mean, piece.scale, piece.epsilon, out=piece.flat)
+                draw(piece.flat, piece.mean, piece.scale, piece.epsilon, rho, key, piece.span.start, sign)
+                continue
+            assert piece.second is not None
+            assert self.noise.second is not None
+            if rho is not None:
+                fill_scale(piece.scale, rho)
+            if piece.epsilon is not None:
+                fill_normal(piece.epsilon, key, piece.span.start, sign)
+            piece.second.copy_(self.noise.second(piece.scale, piece.epsilon))
+            if self.drawn:
+                piece.flat.copy_(piece.mean)
         if self.drawn:
             tail = slice(self.layout.random, None)
             self.flat[tail] = self.mean[tail]

@@ -26,10 +26,15 @@ from doxa.randomness import Key, normal
 
 @dataclass(frozen=True)
 class Closed:
-    """A KL from N(mean, scale²), elementwise, and a way to add `weight` times its slopes to two gradients in place."""
+    """A KL from N(mean, scale²), elementwise, and a way to add its slopes to two gradients in place.
+
+    The slopes are `weight` times those of −E_q[log p(w)]; the entropy's are every prior's alike. `line` gives a prior's
+    centre and precision where its slopes are precision · (mean − centre) and precision · scale, one number each.
+    """
 
     value: Callable[[Any, Tensor, Tensor, Tensor], Tensor]  # (prior, mean, scale, log scale)
     add_slopes: Callable[[Any, Tensor, Tensor, float, Tensor, Tensor], None]  # (…, weight, by mean, by scale)
+    line: Callable[[Any], tuple[float, float] | None] = lambda _: None
 
 
 def _gaussian(p: Gaussian, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
@@ -41,15 +46,13 @@ def _gaussian(p: Gaussian, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Te
 def _gaussian_slopes(
     p: Gaussian, mean: Tensor, scale: Tensor, weight: float, by_mean: Tensor, by_scale: Tensor
 ) -> None:
-    if isinstance(p.scale, Tensor) or isinstance(p.centre, Tensor) or p.centre != 0:
-        by_mean.add_((mean - p.centre) * p.scale**-2, alpha=weight)
-    else:
-        by_mean.add_(mean, alpha=weight * p.scale**-2)
-    if isinstance(p.scale, Tensor):
-        by_scale.addcdiv_(scale, p.scale.square(), value=weight)
-    else:
-        by_scale.add_(scale, alpha=weight * p.scale**-2)
-    add_entropy_slope(scale, weight, by_scale)
+    by_mean.add_((mean - p.centre) * p.scale**-2, alpha=weight)
+    by_scale.add_(scale * p.scale**-2, alpha=weight)
+
+
+def _gaussian_line(p: Gaussian) -> tuple[float, float] | None:
+    vectors = isinstance(p.scale, Tensor) or isinstance(p.centre, Tensor)
+    return None if vectors else (float(p.centre), float(p.scale) ** -2)
 
 
 def _laplace(p: Laplace, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
@@ -64,16 +67,10 @@ def _laplace_slopes(p: Laplace, mean: Tensor, scale: Tensor, weight: float, by_m
     z = (mean - p.centre) / scale
     by_mean.add_(torch.erf(z * math.sqrt(0.5)), alpha=weight / p.scale)
     by_scale.add_(z.square_().mul_(-0.5).exp_(), alpha=weight * math.sqrt(2 / math.pi) / p.scale)
-    add_entropy_slope(scale, weight, by_scale)
-
-
-def add_entropy_slope(scale: Tensor, weight: float, by_scale: Tensor) -> None:
-    """Add `weight` times the slope of −H(q) = −Σ log scale + constant."""
-    by_scale.addcdiv_(torch.ones((), dtype=scale.dtype, device=scale.device), scale, value=-weight)
 
 
 CLOSED: dict[type, Closed] = {
-    Gaussian: Closed(_gaussian, _gaussian_slopes),
+    Gaussian: Closed(_gaussian, _gaussian_slopes, _gaussian_line),
     Laplace: Closed(_laplace, _laplace_slopes),
 }
 

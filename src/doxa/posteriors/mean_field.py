@@ -10,11 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from doxa.errors import BadInput, require_positive
+from doxa.flat import FAR
 from doxa.layout import Layout
 from doxa.randomness import Key, generator, normal
-
-# No posterior of use has a |rho| this large: its scale would be 80, or 1e-35.
-FAR = 80.0
 
 
 @dataclass(frozen=True)
@@ -112,11 +110,6 @@ def log_softplus(rho: Tensor) -> Tensor:
     """log softplus(rho), finite for every finite rho: far below zero it is rho itself."""
     low = rho < -15
     return torch.where(low, rho - rho.clamp_max(-15).exp() / 2, softplus(rho.clamp_min(-15)).log())
-
-
-def fill_scale(out: Tensor, rho: Tensor) -> Tensor:
-    """softplus(rho) written to `out`, for training: rho is held within ±FAR, so that 1/scale is finite too."""
-    return torch.clamp(rho, -FAR, FAR, out=out).exp_().log1p_()
 
 
 def spread(values: Tensor, groups: tuple[int, ...] | None) -> Tensor:

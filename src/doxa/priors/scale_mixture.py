@@ -10,6 +10,7 @@ from torch import Tensor
 
 from doxa.contracts import Centre
 from doxa.errors import BadInput, require_positive
+from doxa.flat import mixture_slope
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,5 @@ class ScaleMixture:
         return torch.logaddexp(wide, narrow) - 0.5 * math.log(2 * math.pi)
 
     def grad_log_prob(self, w: Tensor) -> Tensor:
-        # The share of the wide part at w is a sigmoid of the log-ratio of the two: nothing overflows.
-        distance = w - self.centre
-        wide, narrow = self.wide**-2, self.narrow**-2
         odds = math.log(self.share / (1 - self.share)) + math.log(self.narrow / self.wide)
-        responsible = distance.square().mul_(0.5 * (narrow - wide)).add_(odds).sigmoid_()
-        return distance.mul_(responsible.mul_(narrow - wide).sub_(narrow))
+        return mixture_slope(w, self.centre, self.wide**-2, self.narrow**-2, odds)

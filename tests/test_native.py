@@ -1,0 +1,241 @@
+"""The compiled passes and what torch makes of the same equations: the same numbers to rounding."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import doxa
+from doxa import flat, native, priors
+from doxa.learners import variational
+from doxa.noise import flipout, local, shared
+from doxa.philox import fill_normals, words
+from doxa.posteriors import mean_field
+from doxa.randomness import normal
+
+LENGTHS = [1, 15, 1023, 1024, 1025, 40_001]
+compiled = pytest.mark.skipif(native.library() is None, reason="no C compiler here")
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Called, it takes the compiled passes away."""
+    return lambda: monkeypatch.setattr(native, "library", lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "expected"),
+    [
+        ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+        ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+        (
+            (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+            (0xA4093822, 0x299F31D0),
+            (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+        ),
+    ],
+)
+def test_philox_gives_the_known_answers(
+    counter: tuple[int, ...], key: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    """The answers its authors publish: all bits clear, all set, and the digits of π."""
+    low, high = (signed(a | b << 32) for a, b in (counter[:2], counter[2:]))
+    found = words(key[0] | key[1] << 32, torch.tensor([low]), torch.tensor([high]))
+    assert tuple(int(w) for w in found) == expected
+
+
+def signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
+@compiled
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("start", [0, 1, 1000, 2**40 + 3])
+def test_normals_are_the_same_without_a_compiler(length: int, start: int, eager: Callable[[], None]) -> None:
+    found, expected = torch.empty(2, length)
+    fill_normals(found, 2**63 + 12345, start, -1.0)
+    eager()
+    fill_normals(expected, 2**63 + 12345, start, -1.0)
+    torch.testing.assert_close(found, expected, rtol=2e-6, atol=2e-6)
+
+
+@compiled
+def test_extreme_words_make_finite_normals() -> None:
+    """Among 2²⁸ numbers the smallest and largest words occur, to within a few; none may be infinite or too large."""
+    block = torch.empty(1 << 24)
+    largest = 0.0
+    for k in range(4):
+        fill_normals(block, 77, k << 24)
+        assert bool(block.isfinite().all())
+        largest = max(largest, float(block.abs().max()))
+    assert 5.2 < largest < 6.7
+
+
+@compiled
+def test_the_scale_is_the_softplus_of_rho() -> None:
+    rho = torch.linspace(-79, 79, 20_001)
+    found = flat.fill_scale(torch.empty_like(rho), rho).double()
+    assert float((found / F.softplus(rho.double(), threshold=100) - 1).abs().max()) < 5e-7
+    edge = torch.tensor([-1e4, -81.0, -80.0, 80.0, 81.0, 1e4, float("nan")])
+    found = flat.fill_scale(torch.empty_like(edge), edge)
+    assert torch.equal(found[:3], found[:1].expand(3))
+    assert torch.equal(found[3:6], torch.full((3,), 80.0))
+    assert bool(found[6].isnan())
+
+
+def vectors(count: int, length: int) -> list[Tensor]:
+    return [normal(length, (k, "vector"), torch.zeros(1)) for k in range(count)]
+
+
+@compiled
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("renew", [True, False])
+def test_a_draw_is_the_same_without_a_compiler(length: int, renew: bool, eager: Callable[[], None]) -> None:
+    mean, rho, scale = vectors(3, length)
+    found, expected = ((torch.empty(length), mean, scale.abs(), torch.empty(length)) for _ in range(2))
+    flat.draw(*found, rho if renew else None, (3, "draw"), 7, -1.0)
+    eager()
+    flat.draw(*expected, rho if renew else None, (3, "draw"), 7, -1.0)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=2e-6, atol=4e-6)
+
+
+@compiled
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("with_rho", [True, False])
+@pytest.mark.parametrize("holds_epsilon", [True, False])
+@pytest.mark.parametrize("prior", [(0.0, 0.0), (0.5, 4.0)])
+def test_gradients_are_finished_alike_without_a_compiler(
+    length: int, with_rho: bool, holds_epsilon: bool, prior: tuple[float, float], eager: Callable[[], None]
+) -> None:
+    mean, rho, by_mean, by_scale = vectors(4, length)
+    scale = F.softplus(rho)
+    found, expected = ((by_mean.clone(), by_scale.clone()) for _ in range(2))
+    flat.finish(mean, scale, rho if with_rho else None, 0.3, *prior, *found, holds_epsilon)
+    eager()
+    flat.finish(mean, scale, rho if with_rho else None, 0.3, *prior, *expected, holds_epsilon)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=3e-6, atol=3e-6)
+
+
+@compiled
+def test_the_mixture_has_the_same_slope_without_a_compiler(eager: Callable[[], None]) -> None:
+    w = torch.cat([torch.linspace(-5, 5, 10_001), torch.linspace(-0.01, 0.01, 10_001)])
+    prior = priors.scale_mixture(0.25, 1.0, 1e-3)
+    found = prior.grad_log_prob(w)
+    eager()
+    torch.testing.assert_close(found, prior.grad_log_prob(w), rtol=2e-5, atol=1e-5)
+
+
+@compiled
+@pytest.mark.parametrize("noise", [shared, local, flipout], ids=lambda n: n.name)
+@pytest.mark.parametrize("samples", [1, 2])
+@pytest.mark.parametrize("per", ["weight", "layer"])
+@pytest.mark.parametrize(
+    "prior",
+    [priors.gaussian(0.5), priors.laplace(0.5), priors.scale_mixture(0.5, 1.0, 0.1)],
+    ids=lambda p: type(p).__name__,
+)
+def test_a_training_is_the_same_without_a_compiler(
+    noise: object, samples: int, per: str, prior: object, eager: Callable[[], None]
+) -> None:
+    """A hundred steps: equal to rounding, as no bit of it depends on which form made the noise."""
+    torch.manual_seed(0)
+    x = torch.randn(64, 5)
+    y = (x[:, 0] > 0).long()
+
+    def train() -> doxa.Belief:
+        torch.manual_seed(1)
+        learner = variational(prior, noise, samples, posterior=mean_field(per))
+        optimiser = lambda p: torch.optim.SGD(p, 0.05)  # noqa: E731
+        return doxa.fit(
+            doxa.nets.mlp(5, (30,), 2),
+            (x, y),
+            learner=learner,
+            likelihood=doxa.likelihoods.categorical(),
+            epochs=25,
+            batch_size=16,
+            optimiser=optimiser,
+            progress=False,
+        )
+
+    found = train().posterior
+    eager()
+    expected = train().posterior
+    for name in ("mean", "rho"):
+        torch.testing.assert_close(getattr(found, name), getattr(expected, name), rtol=1e-4, atol=2e-5)
+
+
+@compiled
+def test_threads_change_no_number() -> None:
+    threads = torch.get_num_threads()
+    try:
+        found = []
+        for number in (1, 2, 3):
+            torch.set_num_threads(number)
+            found.append(normal(100_003, (8,), torch.zeros(1)))
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
+SCRIPT = """
+import torch
+from doxa import native
+tiny = torch.full((1000,), 1e-40)
+print(native.library() is not None, float(tiny.sum()) > 0, float((tiny * 0.5).sum()) > 0)
+"""
+
+
+def outcome(tmp_path: Path, **changes: str) -> list[str]:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **changes}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@compiled
+def test_it_is_built_once_and_leaves_the_process_s_arithmetic_alone(tmp_path: Path) -> None:
+    assert outcome(tmp_path) == ["True", "True", "True"], "denormal numbers must live on"
+    made = sorted((tmp_path / "doxa" / "native").iterdir())
+    assert [p.suffix for p in made] == [".so", ".sha256"]
+    stamp = made[0].stat().st_mtime_ns
+    assert outcome(tmp_path) == ["True", "True", "True"]
+    assert made[0].stat().st_mtime_ns == stamp
+
+
+def test_it_does_without_when_it_must(tmp_path: Path) -> None:
+    assert outcome(tmp_path, DOXA_NATIVE="0")[0] == "False"
+    assert outcome(tmp_path, PATH="", CC="")[0] == "False"
+
+
+@compiled
+def test_a_broken_compiler_is_no_trouble(tmp_path: Path) -> None:
+    broken = tmp_path / "cc"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    assert outcome(tmp_path, CC=str(broken))[0] == "False"
+
+
+@compiled
+def test_a_broken_library_in_the_cache_is_no_trouble(tmp_path: Path) -> None:
+    outcome(tmp_path)
+    (made,) = (tmp_path / "doxa" / "native").glob("*.so")
+    made.write_bytes(made.read_bytes()[:1000])
+    assert outcome(tmp_path)[0] == "True"
+
+
+@compiled
+def test_a_home_that_cannot_be_written_is_no_trouble(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    assert outcome(tmp_path, XDG_CACHE_HOME=str(blocked))[0] == "True"
