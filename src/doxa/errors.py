@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -49,3 +51,17 @@ def require_positive(name: str, value: Any) -> None:
         else not (isinstance(value, int | float) and 0 < value < float("inf"))
     ):
         raise BadInput(f"{name} must be a positive, finite number; got {value!r}")
+
+
+def nearest(word: str, known: Iterable[str], most: int = 12) -> str:
+    """The end of a message about an unknown word: the nearest known one, and the list of them."""
+    names = [str(k) for k in known]
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    listed = ", ".join(shown(n, 40) for n in names[:most]) + (f" … ({len(names)} in all)" if len(names) > most else "")
+    return f"{f'; did you mean {shown(close[0])!r}?' if close else ''}; there is: {listed or 'nothing'}"
+
+
+def shown(text: str, length: int = 60) -> str:
+    """A text of any length or kind in one short line."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"

@@ -21,6 +21,7 @@ from doxa.contracts import Inputs, Moment, Problem, Record, Schedule, Training
 from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted
 from doxa.feed import Feed
 from doxa.layout import Layout
+from doxa.native import library
 from doxa.predict import sweep
 from doxa.progress import Progress
 from doxa.version import VERSION
@@ -313,4 +314,5 @@ class Run:
 
 
 def _versions() -> dict[str, Any]:
-    return {"doxa": VERSION, "torch": torch.__version__, "threads": torch.get_num_threads()}
+    compiled = library() is not None
+    return {"doxa": VERSION, "torch": torch.__version__, "threads": torch.get_num_threads(), "compiled": compiled}
