@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +33,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def records(seed: int) -> np.ndarray:
-    made = np.random.default_rng(seed).integers(0, 256, (10_000, 3073), dtype=np.uint8)
+def records(seed: int, rows: int = 10_000) -> np.ndarray:
+    made = np.random.default_rng(seed).integers(0, 256, (rows, 3073), dtype=np.uint8)
     made[:, 0] %= 10
     return made
 
@@ -81,15 +83,66 @@ def test_reads_sheets_image_for_image(here: Path) -> None:
     assert np.array_equal(labels, made[:, 0])
 
 
-def test_joins_the_five_training_batches_in_order(here: Path) -> None:
+def write_archive(folder: Path, members: dict[str, bytes]) -> Path:
+    path = folder / "cifar-10-binary.tar.gz"
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        for name, raw in members.items():
+            about = tarfile.TarInfo(name)
+            about.size = len(raw)
+            archive.addfile(about, io.BytesIO(raw))
+    return path
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Batches of ten images, for the sake of time."""
+    monkeypatch.setattr(sys.modules["doxa.data.cifar10"], "ROWS", 10)
+    return 10
+
+
+def test_reads_the_published_archive(here: Path, few: int) -> None:
+    names = [f"data_batch_{number}" for number in (5, 4, 3, 2, 1)] + ["test_batch"]
+    kinds = (5, 4, 3, 2, 1, 6)
+    members = {f"cifar-10-batches-bin/{n}.bin": bytes([k]) * few * 3073 for n, k in zip(names, kinds, strict=True)}
+    write_archive(here / "cifar10", {"cifar-10-batches-bin/readme.html": b"<html>", **members})
+    read = cifar10()
+    assert read.x_train[::few, 0, 0, 0].tolist() == read.y_train[::few].tolist() == [1, 2, 3, 4, 5]
+    assert np.unique(read.x_test).tolist() == np.unique(read.y_test).tolist() == [6]
+
+
+def test_unpacked_files_are_read_before_the_archive_and_the_archive_before_sheets(here: Path, few: int) -> None:
+    archived, unpacked = records(2, few), records(3, few)
+    write_archive(here / "cifar10", {"cifar-10-batches-bin/test_batch.bin": archived.tobytes()})
+    (here / "cifar10" / "test_batch.0.webp").write_bytes(b"no picture")
+    assert np.array_equal(cifar10_batch("test_batch")[1], archived[:, 0])
+    write_bin(here / "cifar-10-batches-bin", "test_batch", unpacked)
+    assert np.array_equal(cifar10_batch("test_batch")[1], unpacked[:, 0])
+
+
+def test_broken_archive_is_refused_by_name(here: Path, few: int) -> None:
+    made = records(2, few).tobytes()
+    path = write_archive(here / "cifar10", {"cifar-10-batches-bin/test_batch.bin": made})
+    with pytest.raises(BrokenFile, match=r"cifar-10-binary\.tar\.gz .* it holds no batch data_batch_1"):
+        cifar10_batch("data_batch_1")
+    whole = path.read_bytes()
+    for raw in (b"", b"<html>no such file</html>", whole[:1000], whole[: len(whole) // 2]):
+        path.write_bytes(raw)
+        with pytest.raises(BrokenFile, match=r"cifar-10-binary\.tar\.gz .* it does not unpack"):
+            cifar10_batch("test_batch")
+    write_archive(here / "cifar10", {"cifar-10-batches-bin/test_batch.bin": bytes(3073)})
+    with pytest.raises(BrokenFile, match="has 3073 bytes, expected 30730;"):
+        cifar10_batch("test_batch")
+
+
+def test_joins_the_five_training_batches_in_order(here: Path, few: int) -> None:
     for number in range(1, 6):
-        made = np.full((10_000, 3073), number, np.uint8)
+        made = np.full((few, 3073), number, np.uint8)
         write_bin(here / "cifar-10-batches-bin", f"data_batch_{number}", made)
-    write_bin(here / "cifar-10-batches-bin", "test_batch", np.full((10_000, 3073), 6, np.uint8))
+    write_bin(here / "cifar-10-batches-bin", "test_batch", np.full((few, 3073), 6, np.uint8))
     read = cifar10()
     assert (read.name, read.classes, read.maximum) == ("cifar10", 10, 255)
-    assert read.x_train.shape == (50_000, 3, 32, 32)
-    assert read.x_train[::10_000, 0, 0, 0].tolist() == read.y_train[::10_000].tolist() == [1, 2, 3, 4, 5]
+    assert read.x_train.shape == (5 * few, 3, 32, 32)
+    assert read.x_train[::few, 0, 0, 0].tolist() == read.y_train[::few].tolist() == [1, 2, 3, 4, 5]
     assert np.unique(read.x_test).tolist() == np.unique(read.y_test).tolist() == [6]
 
 
@@ -97,9 +150,10 @@ def test_missing_file_is_named_with_its_places_and_source(here: Path) -> None:
     with pytest.raises(BadInput) as caught:
         cifar10()
     message = str(caught.value)
-    assert message.startswith(f"the file {here}/cifar10/cifar-10-batches-bin/data_batch_1.bin (or ")
+    assert message.startswith(f"the file {here}/cifar10/cifar-10-binary.tar.gz (or ")
+    assert f"{here}/cifar10/cifar-10-batches-bin/data_batch_1.bin" in message
     assert f"{here}/cifar-10-batches-bin/data_batch_1.bin" in message
-    assert "cifar-10-binary.tar.gz" in message
+    assert "put it there, from https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz" in message
 
 
 def test_unknown_batch_is_refused(here: Path) -> None:

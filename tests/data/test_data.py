@@ -1,16 +1,242 @@
-"""The room of data as a whole."""
+"""The room of data as a whole: every set by name."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import io
+import re
 import subprocess
 import sys
+from collections.abc import Callable
+from http.client import HTTPMessage
+from pathlib import Path
+
+import numpy as np
+import pytest
 
 from doxa import data
+from doxa.data import catalogue
+from doxa.errors import BadInput, BrokenFile
+
+Real = Callable[[str], list[Path]]
+WITH_FILES = [card.name for card in data.cards() if card.files]
+WITHOUT = [card.name for card in data.cards() if not card.files]
 
 
 def test_table_names_every_set() -> None:
-    assert set(data.TABLE) == {"mnist", "fashion_mnist", "cifar10", "digits", "curve"}
-    assert all(data.TABLE[name] is getattr(data, name) for name in data.TABLE)
+    plain = {"digits", "curve", "two_moons", "mnist", "fashion_mnist", "cifar10"}
+    plain |= {"mushroom", "ionosphere", "pima_diabetes"}
+    assert {name for name in data.TABLE if "/" not in name} == plain
+    assert all(data.TABLE[name] is getattr(data, name) for name in plain)
+    assert {name.split("/")[0] for name in data.TABLE if "/" in name} == {"uci_regression", "temperature"}
+
+
+def test_every_set_has_a_card_that_says_all() -> None:
+    assert [card.name for card in data.cards()] == list(data.TABLE)
+    for card in data.cards():
+        assert card == data.card(card.name)
+        assert all((card.licence, card.citation, card.home))
+        assert re.fullmatch(r"[A-Z].*\.", card.description)
+        assert card.rows > 0
+        assert card.task in ("classification", "regression", "time series")
+        assert card.bytes == sum(file.bytes for file in card.files)
+        for file in card.files:
+            assert file.url.startswith("https://")
+            assert not Path(file.path).is_absolute()
+            if file.sha256 is None:
+                assert file.check is not None
+                assert "SHA-256" in card.note
+            else:
+                assert re.fullmatch("[0-9a-f]{64}", file.sha256)
+
+
+def test_no_two_sets_share_a_file() -> None:
+    places = [file.path for card in data.cards() for file in card.files]
+    assert len(set(places)) == len(places)
+
+
+@pytest.mark.parametrize("name", [name for name in data.TABLE if name != "cifar10"])  # which its own tests load
+def test_card_agrees_with_what_is_loaded(loads: Callable[[str], object], name: str) -> None:
+    card, loaded = data.card(name), loads(name)
+    if isinstance(loaded, data.Series):
+        assert (card.rows, card.shape, card.task) == (len(loaded.values), (1,), "time series")
+    elif isinstance(loaded, data.Tabular):
+        assert (loaded.name, loaded.task, len(loaded.x)) == (name, card.task, card.rows)
+        assert loaded.x.shape[1:] == (len(loaded.columns),)
+        assert card.shape == loaded.x.shape[1:] or name == "mushroom"  # whose traits are several columns each
+        assert set(loaded.y) == set(range(len(loaded.classes))) or card.task == "regression"
+    else:
+        assert card.rows == len(loaded.x_train) + len(loaded.x_test)
+        assert card.shape == loaded.x_train.shape[1:]
+        assert (card.task == "classification") == isinstance(loaded, data.Dataset)
+
+
+@pytest.mark.parametrize("name", [n for n in WITH_FILES if not n.startswith("temperature/")])
+def test_real_files_are_the_published_ones(real: Real, name: str) -> None:
+    real(name)
+    for file in data.card(name).files:
+        path = Path(catalogue.folders()[0], file.path)
+        if not path.is_file():
+            pytest.skip(f"DOXA_DATA holds {name} in another form")
+        raw = path.read_bytes()
+        # The one file that is published without an end to its last line.
+        raw = raw.removesuffix(b"\n") if name == "pima_diabetes" else raw
+        assert len(raw) == file.bytes
+        assert hashlib.sha256(raw).hexdigest() == file.sha256
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_sets_without_files_need_neither_folder_nor_network(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DOXA_DATA", raising=False)
+    assert data.get(name) == data.path(name) == []
+    data.load(name)
+
+
+@pytest.mark.parametrize("name", WITH_FILES)
+def test_loading_never_fetches_and_says_what_to_put_where(
+    name: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("urllib.request.urlopen", None)
+    with pytest.raises(BadInput) as caught:
+        data.load(name)
+    file = data.card(name).files[0]
+    assert f"{here}/{file.path}" in str(caught.value)
+    assert f"put it there, from {file.url}, or run: doxa data get {name} (" in str(caught.value)
+    assert data.path(name) == [here / file.path for file in data.card(name).files]
+
+
+@pytest.mark.parametrize("ask", [data.load, data.card, data.get, data.path])
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("mnits", r"did you mean mnist\?"),
+        ("Fashion-MNIST", r"did you mean fashion_mnist\?"),
+        ("concrete", r"did you mean uci_regression/concrete\?"),
+        ("uci_regression/boston", "did you mean uci_regression/bostonHousing"),
+        ("temperature", "temperature/brussels or temperature/rio_de_janeiro or temperature/uccle"),
+        ("xyzzy", "no data set 'xyzzy'; known are digits, curve"),
+        ("", "no data set ''; known are"),
+        (None, "no data set None"),
+    ],
+)
+def test_unknown_name_is_refused_with_those_it_may_have_meant(
+    ask: Callable[[str], object], name: str, meant: str
+) -> None:
+    with pytest.raises(BadInput, match=meant) as caught:
+        ask(name)
+    assert "known are digits, curve, two_moons, mnist" in str(caught.value)
+
+
+def test_options_go_to_the_loader() -> None:
+    assert len(data.load("two_moons", rows=7).y) == 7
+    assert np.array_equal(data.load("curve", seed=3).y_train, data.curve(3).y_train)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("two_moons", "two_moons has no option 'size'; its options are seed, rows, noise"),
+        ("mnist", "mnist has no option 'size'; it has none"),
+        ("uci_regression/concrete", "has no option 'size'; it has none"),
+    ],
+)
+def test_unknown_option_is_refused(name: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        data.load(name, size=3)
+
+
+def test_path_tells_of_files_in_another_form(here: Path) -> None:
+    stems = [Path(file.path).stem for file in data.card("mnist").files]
+    for stem in stems:
+        path = here / "mnist" / stem
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert data.path("mnist") == [here / "mnist" / stem for stem in stems]
+    assert data.get("mnist") == data.path("mnist")
+
+
+class Answer(io.BytesIO):
+    """What a server might answer, of a length it does not tell."""
+
+    headers = HTTPMessage()
+
+
+@pytest.fixture
+def publish(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bytes], list[str]]:
+    """Let these bytes be what is published as a set's only file; the list fills with the addresses asked for."""
+
+    def set_up(name: str, raw: bytes) -> list[str]:
+        asked: list[str] = []
+        card = data.card(name)
+        file = dataclasses.replace(card.files[0], bytes=len(raw))
+        monkeypatch.setitem(catalogue._CARDS, name, dataclasses.replace(card, files=(file,)))
+        monkeypatch.setattr(
+            "urllib.request.urlopen", lambda request, timeout: asked.append(request.full_url) or Answer(raw)
+        )
+        return asked
+
+    return set_up
+
+
+Publish = Callable[[str, bytes], list[str]]
+
+
+def test_fetched_set_is_in_the_named_folder_and_loads(
+    real: Real, publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (stored,) = real("mushroom")
+    asked = publish("mushroom", stored.read_bytes())
+    monkeypatch.setenv("DOXA_DATA", str(tmp_path))
+    seen: list[tuple[str, int]] = []
+    place = tmp_path / "mushroom" / "agaricus-lepiota.data"
+    assert data.get("mushroom", lambda file, done: seen.append((file.path, done))) == [place]
+    assert seen[-1] == ("mushroom/agaricus-lepiota.data", 373_704)
+    assert len(data.load("mushroom").y) == 8124
+    assert data.get("mushroom") == [place]
+    assert asked == [data.card("mushroom").files[0].url]  # once: what is there is not fetched again
+
+
+def test_fetched_set_is_in_the_cache_without_a_named_folder(
+    real: Real, publish: Publish, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (stored,) = real("ionosphere")
+    publish("ionosphere", stored.read_bytes())
+    monkeypatch.delenv("DOXA_DATA")
+    assert data.get("ionosphere") == data.path("ionosphere") == [cache / "ionosphere" / "ionosphere.data"]
+    assert len(data.load("ionosphere").y) == 351
+
+
+def test_one_good_file_of_several_is_kept_when_the_next_fails(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("urllib.request.urlopen", lambda request, timeout: Answer(b"no such digits"))
+    first, *_ = data.card("mnist").files
+    (here / "mnist").mkdir()
+    (here / first.path).write_bytes(b"mine")
+    with pytest.raises(
+        BrokenFile, match=r"train-labels-idx1-ubyte\.gz could not be fetched: .* ended after 14 of 28881"
+    ):
+        data.get("mnist")
+    assert [path.read_bytes() for path in here.rglob("*") if path.is_file()] == [b"mine"]
+
+
+def test_fetched_temperature_is_known_by_its_days(
+    real: Real, publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "temperature/brussels"
+    (stored,) = real(name)
+    before = data.load(name)
+    days = [line.split(",") for line in stored.read_text().split()[1:]]
+    lines = [f"{day.replace('-', '')},{float(value) + 273.15!r}" for day, value in days]
+    monkeypatch.setenv("DOXA_DATA", str(tmp_path))
+    publish(name, "\n".join(["Date,Value at MetPoint", *lines[:-1]]).encode())
+    with pytest.raises(BrokenFile, match=r"nothing was kept: .* it has 14183 days, expected 14184"):
+        data.get(name)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    publish(name, "\n".join(["Date,Value at MetPoint", *lines]).encode())
+    data.get(name)
+    after = data.load(name)
+    assert np.array_equal(after.values, before.values)
+    assert np.array_equal(after.dates, before.dates)
 
 
 def test_importing_the_room_imports_neither_scikit_learn_nor_pillow() -> None:

@@ -20,10 +20,14 @@ SIDE = 50  # images along each edge of a sheet
 SOURCE = "the folder its sister files came from"
 
 
+def sheet_files(name: str) -> tuple[str, ...]:
+    """The places of a batch's sheets, and of its labels last."""
+    return (*(f"cifar10/{name}.{sheet}.webp" for sheet in range(SHEETS)), f"cifar10/{name}.labels.npy")
+
+
 def read_sheets(name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The images uint8 [10000, 3, 32, 32] and labels int64 [10000] of a batch, from DOXA_DATA/cifar10."""
-    paths = [find(f"cifar10/{name}.{sheet}.webp", source=SOURCE) for sheet in range(SHEETS)]
-    labels_at = find(f"cifar10/{name}.labels.npy", source=SOURCE)
+    """The images uint8 [10000, 3, 32, 32] and labels int64 [10000] of a batch, from cifar10/ in the data folder."""
+    *paths, labels_at = (find(place, name="cifar10", source=SOURCE) for place in sheet_files(name))
     labels = checked(_labels(labels_at), labels_at, SHEETS * SIDE**2, classes=10)
     return np.concatenate([_images(path) for path in paths]), labels
 

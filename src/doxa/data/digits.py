@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from doxa.data.card import Card
 from doxa.data.dataset import Dataset
+
+CARD = Card(
+    name="digits",
+    description="Handwritten digits, small and grey from 0 to 16, 1,437 to train on and 360 to test with.",
+    rows=1797,
+    shape=(8, 8),
+    task="classification",
+    licence="CC BY 4.0",
+    citation="Alpaydin & Kaynak (1998), Optical recognition of handwritten digits, doi 10.24432/C50P49",
+    home="https://archive.ics.uci.edu/dataset/80/optical+recognition+of+handwritten+digits",
+    note="Comes with scikit-learn: nothing to fetch.",
+)
 
 
 def digits() -> Dataset:

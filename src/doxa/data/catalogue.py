@@ -1,0 +1,99 @@
+"""Every data set by name: what it is, where its files are, how to fetch and how to load it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from doxa.data.card import Card
+from doxa.data.cifar10 import CARD as CIFAR10
+from doxa.data.cifar10 import cifar10
+from doxa.data.curve import CARD as CURVE
+from doxa.data.curve import Curve, curve
+from doxa.data.dataset import Dataset
+from doxa.data.digits import CARD as DIGITS
+from doxa.data.digits import digits
+from doxa.data.download import Progress, download
+from doxa.data.fashion_mnist import CARD as FASHION_MNIST
+from doxa.data.fashion_mnist import fashion_mnist
+from doxa.data.files import folders, located
+from doxa.data.ionosphere import CARD as IONOSPHERE
+from doxa.data.ionosphere import ionosphere
+from doxa.data.mnist import CARD as MNIST
+from doxa.data.mnist import mnist
+from doxa.data.mushroom import CARD as MUSHROOM
+from doxa.data.mushroom import mushroom
+from doxa.data.pima_diabetes import CARD as PIMA_DIABETES
+from doxa.data.pima_diabetes import pima_diabetes
+from doxa.data.series import Series
+from doxa.data.tabular import Tabular
+from doxa.data.temperature import CARDS as TEMPERATURE
+from doxa.data.temperature import temperature
+from doxa.data.two_moons import CARD as TWO_MOONS
+from doxa.data.two_moons import two_moons
+from doxa.data.uci_regression import CARDS as UCI_REGRESSION
+from doxa.data.uci_regression import uci_regression
+from doxa.data.unknown import unknown
+from doxa.errors import BadInput
+
+Loader = Callable[..., Dataset | Curve | Tabular | Series]
+
+ENTRIES: tuple[tuple[Card, Loader], ...] = (
+    (DIGITS, digits),
+    (CURVE, curve),
+    (TWO_MOONS, two_moons),
+    (MNIST, mnist),
+    (FASHION_MNIST, fashion_mnist),
+    (CIFAR10, cifar10),
+    (MUSHROOM, mushroom),
+    (IONOSPHERE, ionosphere),
+    (PIMA_DIABETES, pima_diabetes),
+    *((known, functools.partial(uci_regression, name)) for name, known in UCI_REGRESSION.items()),
+    *((known, functools.partial(temperature, city)) for city, known in TEMPERATURE.items()),
+)
+TABLE: dict[str, Loader] = {known.name: loader for known, loader in ENTRIES}
+_CARDS = {known.name: known for known, _ in ENTRIES}
+
+
+def cards() -> list[Card]:
+    """What is known of every data set."""
+    return list(_CARDS.values())
+
+
+def card(name: str) -> Card:
+    """What is known of a data set: size, licence, source and files."""
+    if name not in _CARDS:
+        raise unknown("data set", name, _CARDS)
+    return _CARDS[name]
+
+
+def load(name: str, /, **options: Any) -> Dataset | Curve | Tabular | Series:
+    """A data set, from DOXA_DATA or the cache; never from the network. The options are those of its own function."""
+    loader = TABLE[card(name).name]
+    known = inspect.signature(loader).parameters
+    for option in options:
+        if option not in known:
+            takes = f"its options are {', '.join(known)}" if known else "it has none"
+            raise BadInput(f"{name} has no option {option!r}; {takes}")
+    return loader(**options)
+
+
+def path(name: str) -> list[Path]:
+    """Where the files of a data set are, or, where they are missing, belong; none for one that needs no files."""
+    folder = folders()[0]
+    return [place for file in card(name).files for place in located(file) or [folder / file.path]]
+
+
+def get(name: str, progress: Progress | None = None, timeout: float = 30.0) -> list[Path]:
+    """Fetch the files of a data set that are missing, to DOXA_DATA or else the cache, and say where all are.
+
+    progress: called with the file and the bytes of it so far;  timeout: the seconds to wait for an answer
+    """
+    folder = folders()[0]
+    for file in card(name).files:
+        if not located(file):
+            download(file, folder / file.path, progress, timeout)
+    return path(name)

@@ -1,0 +1,57 @@
+"""No test of data sees the user's cache, or reaches beyond this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from doxa import data
+
+LOADED: dict[str, object] = {}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache: the folder in it where data sets belong."""
+    base = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(base))
+    monkeypatch.setenv("no_proxy", "*")
+    return base / "doxa" / "data"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that DOXA_DATA names."""
+    monkeypatch.setenv("DOXA_DATA", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def real() -> Callable[[str], list[Path]]:
+    """The files of a real set in DOXA_DATA; the test skips without them."""
+
+    def files(name: str) -> list[Path]:
+        found = data.path(name)
+        if found and not os.environ.get("DOXA_DATA"):
+            pytest.skip("DOXA_DATA is not set: no real data")
+        if not all(path.is_file() for path in found):
+            pytest.skip(f"DOXA_DATA holds no {name}")
+        return found
+
+    return files
+
+
+@pytest.fixture
+def loads(real: Callable[[str], list[Path]]) -> Callable[[str], object]:
+    """Load a real set, once for all the tests that only look at it."""
+
+    def load(name: str) -> object:
+        real(name)
+        if name not in LOADED:
+            LOADED[name] = data.load(name)
+        return LOADED[name]
+
+    return load

@@ -1,0 +1,120 @@
+"""Mushrooms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from doxa.data import Tabular, mushroom
+from doxa.data.mushroom import LETTERS
+from doxa.errors import BadInput, BrokenFile
+
+Real = Callable[[str], list[Path]]
+
+
+def decoded(coded: Tabular) -> np.ndarray:
+    """The letters again: of each trait the one marked, or, where none is, the first."""
+    letters = np.empty((len(coded.x), len(LETTERS)), "<U1")
+    for place, (trait, known) in enumerate(LETTERS.items()):
+        marked = {name[-1]: coded.x[:, at] for at, name in enumerate(coded.columns) if name[:-2] == trait}
+        assert sum(marked.values(), np.zeros(len(coded.x))).max() <= 1
+        letters[:, place] = known[0]
+        for letter, present in marked.items():
+            letters[present == 1, place] = letter
+    return letters
+
+
+def test_real_set_is_the_published_one(real: Real) -> None:
+    real("mushroom")
+    read = mushroom("letters")
+    assert read.x.shape == (8124, 22)
+    assert np.bincount(read.y).tolist() == [4208, 3916]
+    assert (read.task, read.classes) == ("classification", ("edible", "poisonous"))
+    assert (read.x[:, read.columns.index("stalk-root")] == "?").sum() == (read.x == "?").sum() == 2480
+    # All that smell foul, fishy, spicy, pungent, musty or of creosote are poisonous; of almond or anise, edible.
+    odour = read.x[:, read.columns.index("odor")]
+    assert read.y[np.isin(odour, list("fyspmc"))].all()
+    assert not read.y[np.isin(odour, list("al"))].any()
+
+
+def test_every_known_letter_occurs(real: Real) -> None:
+    real("mushroom")
+    read = mushroom("letters")
+    for column, known in zip(read.x.T, LETTERS.values(), strict=True):
+        assert "".join(np.unique(column)) == known
+
+
+@pytest.mark.parametrize(("encoding", "width"), [("one_hot", 117), ("drop_first", 95)])
+def test_encodings_have_their_widths_and_invert(real: Real, encoding: str, width: int) -> None:
+    real("mushroom")
+    coded, letters = mushroom(encoding), mushroom("letters")
+    assert coded.x.shape == (8124, width)
+    assert len(coded.columns) == width
+    assert coded.x.dtype == np.float32
+    assert np.isin(coded.x, (0, 1)).all()
+    assert np.array_equal(decoded(coded), letters.x)
+    assert np.array_equal(coded.y, letters.y)
+
+
+def test_one_hot_marks_one_letter_of_each_trait(real: Real) -> None:
+    real("mushroom")
+    assert (mushroom().x.sum(1) == 22).all()
+
+
+def test_unknown_encoding_is_refused() -> None:
+    with pytest.raises(BadInput, match="no encoding 'onehot'; did you mean one_hot"):
+        mushroom("onehot")
+
+
+@pytest.fixture
+def made(here: Path) -> Path:
+    """As many mushrooms as there should be, all the same."""
+    path = here / "mushroom" / "agaricus-lepiota.data"
+    path.parent.mkdir()
+    path.write_text(",".join(["p", *(known[0] for known in LETTERS.values())]).join(["", "\n"]) * 8124)
+    return path
+
+
+def change(path: Path, line: int, old: str, new: str) -> None:
+    lines = path.read_text().splitlines()
+    lines[line] = lines[line].replace(old, new, 1)
+    path.write_text("\n".join(lines))
+
+
+def test_made_up_file_is_read(made: Path) -> None:
+    assert mushroom("letters").x[0].tolist() == [known[0] for known in LETTERS.values()]
+    assert mushroom("letters").y.all()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("p,b", "x,b", "row 18 holds 'x', expected one of e, p"),
+        ("p,b", "p,z", "its column cap-shape holds 'z', expected one of b, c, f, k, s, x"),
+        ("p,b", "p,bb", "its column cap-shape holds 'bb'"),
+        ("p,b", "p", "line 18 has 22 columns, expected 23"),
+    ],
+)
+def test_wrong_cell_is_refused(made: Path, old: str, new: str, message: str) -> None:
+    change(made, 17, old, new)
+    with pytest.raises(BrokenFile, match=message) as caught:
+        mushroom()
+    assert str(caught.value).startswith(str(made))
+
+
+def test_truncated_file_is_refused(made: Path) -> None:
+    made.write_text("".join(made.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(BrokenFile, match="it has 8123 rows, expected 8124"):
+        mushroom()
+
+
+def test_missing_file_is_said(here: Path) -> None:
+    with pytest.raises(BadInput) as caught:
+        mushroom()
+    assert str(caught.value).startswith(
+        f"the file {here}/mushroom/agaricus-lepiota.data is missing; put it there, from https://archive.ics.uci.edu/"
+    )
+    assert "or run: doxa data get mushroom" in str(caught.value)
