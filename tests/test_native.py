@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
+import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +20,7 @@ import doxa
 from doxa import flat, native, priors
 from doxa.learners import variational
 from doxa.noise import flipout, local, shared
-from doxa.philox import fill_normals, words
+from doxa.philox import box_muller, fill_normals, words
 from doxa.posteriors import mean_field
 from doxa.randomness import normal
 
@@ -67,16 +70,15 @@ def test_normals_are_the_same_without_a_compiler(length: int, start: int, eager:
     torch.testing.assert_close(found, expected, rtol=2e-6, atol=2e-6)
 
 
-@compiled
 def test_extreme_words_make_finite_normals() -> None:
-    """Among 2²⁸ numbers the smallest and largest words occur, to within a few; none may be infinite or too large."""
-    block = torch.empty(1 << 24)
-    largest = 0.0
-    for k in range(4):
-        fill_normals(block, 77, k << 24)
-        assert bool(block.isfinite().all())
-        largest = max(largest, float(block.abs().max()))
-    assert 5.2 < largest < 6.7
+    """The smallest radius word makes the largest number there is, the largest word none at all."""
+    edge = torch.tensor([0, 1, 2, 0xFFFFFFFE, 0xFFFFFFFF])
+    for angle in edge:
+        for z in box_muller(edge, angle.expand(5)):
+            assert bool(z.isfinite().all())
+            assert float(z.abs().max()) < 6.67
+    assert float(box_muller(edge[:1], edge[:1])[0]) == pytest.approx(math.sqrt(2 * math.log(2**32)), rel=1e-6)
+    assert float(box_muller(edge[4:], edge[:1])[0]) == pytest.approx(0, abs=1e-3)
 
 
 @compiled
@@ -126,13 +128,42 @@ def test_gradients_are_finished_alike_without_a_compiler(
         torch.testing.assert_close(ours, theirs, rtol=3e-6, atol=3e-6)
 
 
+MIXTURES = [(0.25, 1.0, 1e-3), (0.5, 1.0, math.exp(-9)), (0.5, 10.0, math.exp(-7)), (0.5, 0.3, 1e-4), (0.75, 3.0, 1.0)]
+
+
+@pytest.mark.parametrize("mixture", MIXTURES)
+@pytest.mark.parametrize("centre", [0.0, 0.25])
+@pytest.mark.parametrize("native_or_not", [pytest.param(True, marks=compiled), False])
+def test_the_mixture_s_slope_is_that_of_double_precision(
+    mixture: tuple[float, float, float], centre: float, native_or_not: bool, eager: Callable[[], None]
+) -> None:
+    """Precisions of 1e6 and more beside one of 1: nothing of the smaller may be lost."""
+    if not native_or_not:
+        eager()
+    w = centre + torch.cat([torch.linspace(-5, 5, 4001), torch.linspace(-0.01, 0.01, 4001)])
+    prior = priors.scale_mixture(*mixture, centre=centre)
+    exact = prior.grad_log_prob(w.double())
+    torch.testing.assert_close(prior.grad_log_prob(w).double(), exact, rtol=3e-4, atol=1e-4)
+    plain = (w - centre).abs() > 0.1
+    torch.testing.assert_close(prior.grad_log_prob(w)[plain].double(), exact[plain], rtol=1e-5, atol=1e-5)
+
+
 @compiled
-def test_the_mixture_has_the_same_slope_without_a_compiler(eager: Callable[[], None]) -> None:
-    w = torch.cat([torch.linspace(-5, 5, 10_001), torch.linspace(-0.01, 0.01, 10_001)])
-    prior = priors.scale_mixture(0.25, 1.0, 1e-3)
-    found = prior.grad_log_prob(w)
-    eager()
-    torch.testing.assert_close(found, prior.grad_log_prob(w), rtol=2e-5, atol=1e-5)
+def test_autograd_is_served_by_torch() -> None:
+    """Where a graph is wanted, or a function is being transformed, the kernels step aside."""
+    prior = priors.scale_mixture()
+    w = torch.linspace(-1, 1, 11, requires_grad=True)
+    assert prior.grad_log_prob(w).requires_grad
+    expected = prior.grad_log_prob(w.detach())
+    torch.testing.assert_close(torch.vmap(prior.grad_log_prob)(w.detach()[None])[0], expected)
+    torch.testing.assert_close(
+        torch.compile(prior.grad_log_prob, fullgraph=True, backend="eager")(w.detach()), expected
+    )
+    b = torch.ones(11)
+    y = (w * b).sum()
+    fill_normals(b, 1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
 
 
 @compiled
@@ -218,16 +249,38 @@ def test_it_does_without_when_it_must(tmp_path: Path) -> None:
     assert outcome(tmp_path, PATH="", CC="")[0] == "False"
 
 
-@compiled
-def test_a_broken_compiler_is_no_trouble(tmp_path: Path) -> None:
-    broken = tmp_path / "cc"
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    broken.chmod(0o755)
-    assert outcome(tmp_path, CC=str(broken))[0] == "False"
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
 
 
 @compiled
-def test_a_broken_library_in_the_cache_is_no_trouble(tmp_path: Path) -> None:
+def test_a_broken_compiler_is_passed_over(tmp_path: Path) -> None:
+    broken = script(tmp_path / "broken", "exit 1")
+    assert outcome(tmp_path, CC=broken)[0] == "True", "there is another one"
+    assert outcome(tmp_path, CC=broken, PATH="")[0] == "False"
+
+
+@compiled
+def test_a_compiler_that_takes_liberties_is_brought_to_order(tmp_path: Path) -> None:
+    """Reassociation would break the rounding of exp; denormal numbers must not be flushed."""
+    real = shutil.which("gcc") or shutil.which("cc")
+    fast = script(tmp_path / "fast", f'exec {real} -ffast-math "$@"')
+    assert outcome(tmp_path, CC=fast) == ["True", "True", "True"]
+    stubborn = script(tmp_path / "stubborn", f'exec {real} "$@" -ffast-math')
+    assert outcome(tmp_path, CC=stubborn, PATH="/nowhere")[0] == "False"
+
+
+@compiled
+def test_a_compiler_that_does_not_know_this_processor_still_serves(tmp_path: Path) -> None:
+    real = shutil.which("gcc") or shutil.which("cc")
+    old = script(tmp_path / "old", f'case "$*" in *march*) exit 1;; esac; exec {real} "$@"')
+    assert outcome(tmp_path, CC=old, PATH=os.environ["PATH"])[0] == "True"
+
+
+@compiled
+def test_a_broken_library_in_the_cache_is_made_anew(tmp_path: Path) -> None:
     outcome(tmp_path)
     (made,) = (tmp_path / "doxa" / "native").glob("*.so")
     made.write_bytes(made.read_bytes()[:1000])
@@ -235,7 +288,22 @@ def test_a_broken_library_in_the_cache_is_no_trouble(tmp_path: Path) -> None:
 
 
 @compiled
-def test_a_home_that_cannot_be_written_is_no_trouble(tmp_path: Path) -> None:
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_no_home_no_cache_and_no_locale_are_no_trouble(locale: str, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    assert outcome(tmp_path, XDG_CACHE_HOME=str(blocked))[0] == "True"
+    changes = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert outcome(tmp_path, XDG_CACHE_HOME=str(blocked), **changes)[0] == "True"
+    assert outcome(tmp_path, XDG_CACHE_HOME="", HOME=str(blocked), **changes)[0] == "True"
+
+
+@compiled
+def test_a_cache_that_others_can_write_to_is_shunned(tmp_path: Path) -> None:
+    """What lies in it would be run."""
+    folder = tmp_path / "doxa" / "native"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o777
+    assert outcome(tmp_path, TMPDIR=str(tmp_path))[0] == "True"
+    assert not list(folder.iterdir())
+    assert not list(tmp_path.glob("doxa-native-*")), "the temporary folder goes with the process"

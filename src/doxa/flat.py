@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from doxa.native import at, kernel
+from doxa.native import at, kernel, written
 from doxa.randomness import Key, fill_normal, seed_of
 
 # No posterior of use has a |rho| this large: its scale would be 80, or 1e-35.
@@ -22,6 +22,7 @@ def fill_scale(scale: Tensor, rho: Tensor) -> Tensor:
     if compiled is None:
         return torch.clamp(rho, -FAR, FAR, out=scale).exp_().log1p_()
     compiled(rho.numel(), at(rho), at(scale))
+    written(scale)
     return scale
 
 
@@ -32,6 +33,7 @@ def draw(
     compiled = kernel("doxa_draw", w, mean, scale, epsilon, rho)
     if compiled is not None:
         compiled(seed_of(key), start, w.numel(), sign, at(mean), at(rho), at(scale), at(epsilon), at(w))
+        written(w, epsilon, *([] if rho is None else [scale]))
         return
     if rho is not None:
         fill_scale(scale, rho)
@@ -59,6 +61,7 @@ def finish(
     if compiled is not None:
         numbers = mean.numel(), holds_epsilon, weight, centre, precision
         compiled(*numbers, at(mean), at(scale), at(rho), at(by_mean), at(by_scale))
+        written(by_mean, by_scale)
         return
     if holds_epsilon:
         by_scale.mul_(by_mean)
@@ -73,7 +76,7 @@ def finish(
 def mixture_slope(w: Tensor, centre: float | Tensor, wide: float, narrow: float, odds: float) -> Tensor:
     """d log p(w)/dw for a mixture of Gaussians of two precisions, the wide one exp(odds) times as likely at the centre.
 
-    The share of the wide part at w is a sigmoid of the log-ratio of the two: nothing overflows.
+    The share of the narrow one at w is a sigmoid of the log-ratio of the two: nothing overflows, and nothing cancels.
     """
     compiled = None if isinstance(centre, Tensor) else kernel("doxa_mixture_slope", w)
     if compiled is not None:
@@ -81,5 +84,5 @@ def mixture_slope(w: Tensor, centre: float | Tensor, wide: float, narrow: float,
         compiled(w.numel(), centre, wide, narrow, odds, at(w), at(slope))
         return slope
     distance = w - centre
-    responsible = distance.square().mul_(0.5 * (narrow - wide)).add_(odds).sigmoid_()
-    return distance.mul_(responsible.mul_(narrow - wide).sub_(narrow))
+    idle = distance.square().mul_(-0.5 * (narrow - wide)).sub_(odds).sigmoid_()
+    return distance.mul_(idle.mul_(narrow - wide).add_(wide)).neg_()

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from doxa.native import at, kernel
+from doxa.native import at, kernel, written
 
 WORD = 0xFFFFFFFF
 LANES = 256
@@ -20,15 +20,17 @@ def words(seed: int, counter: Tensor, high: Tensor | int = 0) -> tuple[Tensor, T
     `high` is the counter's upper half, 64 bits more. Salmon et al. (2011), Parallel random numbers: as easy as 1, 2, 3.
     """
     upper = torch.as_tensor(high, device=counter.device).expand_as(counter)
-    a, b, c, d = counter & WORD, (counter >> 32) & WORD, upper & WORD, (upper >> 32) & WORD
+    a, b, c, d = counter & WORD, counter >> 32, upper & WORD, upper >> 32
     k0, k1 = seed & WORD, seed >> 32 & WORD
     for _ in range(10):
-        # Products wrap at 64 bits, which leaves both halves right; the shift carries the sign, which the mask removes.
-        p, q = a * 0xD2511F53, c * 0xCD9E8D57
-        a, b = ((q >> 32) & WORD).bitwise_xor_(b).bitwise_xor_(k0), q & WORD
-        c, d = ((p >> 32) & WORD).bitwise_xor_(d).bitwise_xor_(k1), p & WORD
+        # Products wrap at 64 bits, which leaves both halves right. What is only a factor of an exclusive or keeps
+        # whatever lies above its 32 bits: the next mask removes it.
+        p, q = a.mul_(0xD2511F53), c.mul_(0xCD9E8D57)
+        a, c = (q >> 32).bitwise_xor_(b).bitwise_xor_(k0).bitwise_and_(WORD), (p >> 32).bitwise_xor_(d)
+        c.bitwise_xor_(k1).bitwise_and_(WORD)
+        b, d = q, p
         k0, k1 = (k0 + 0x9E3779B9) & WORD, (k1 + 0xBB67AE85) & WORD
-    return a, b, c, d
+    return a, b & WORD, c, d & WORD
 
 
 def box_muller(radius: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
@@ -50,6 +52,7 @@ def fill_normals(out: Tensor, seed: int, start: int = 0, sign: float = 1.0) -> N
     compiled = kernel("doxa_normals", out)
     if compiled is not None:
         compiled(seed, start, out.numel(), sign, at(out))
+        written(out)
         return
     stop = start + out.numel()
     for first in range(start // GROUP, -(-stop // GROUP), 64):  # as much as a cache holds

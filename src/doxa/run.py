@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from doxa import checkpoint as files
+from doxa import native
 from doxa.belief import Belief
 from doxa.contracts import Inputs, Moment, Problem, Record, Schedule, Training
 from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted
 from doxa.feed import Feed
 from doxa.layout import Layout
-from doxa.native import library
 from doxa.predict import sweep
 from doxa.progress import Progress
 from doxa.version import VERSION
@@ -314,5 +314,5 @@ class Run:
 
 
 def _versions() -> dict[str, Any]:
-    compiled = library() is not None
-    return {"doxa": VERSION, "torch": torch.__version__, "threads": torch.get_num_threads(), "compiled": compiled}
+    threads, kernels = torch.get_num_threads(), native.identity()
+    return {"doxa": VERSION, "torch": torch.__version__, "threads": threads, "kernels": kernels}

@@ -17,6 +17,7 @@ from doxa.learners import variational
 from doxa.learners.variational import VariationalTraining
 from doxa.likelihoods import categorical
 from doxa.noise import Leaves
+from doxa.noise import leaves as leaves_module
 from doxa.noise.interception import Interception
 from doxa.noise.leaves import noise_of
 from doxa.posteriors.mean_field import Family
@@ -247,6 +248,23 @@ PRIORS = {
 }
 
 
+@pytest.mark.parametrize("name", ["mlp", "lstm", "tied_embedding", "transformer"])
+@pytest.mark.parametrize("kind", NOISES)
+def test_noise_is_one_stream_however_it_is_cut(kind: noise.Noise, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of 7 weights: each takes its own part of the stream, so that no two weights share a number."""
+    monkeypatch.setattr(leaves_module, "BLOCK", 7)
+    p = problem(CASES[name])
+    leaves = leaves_for(p, kind, torch.full((p.layout.random,), 0.1))
+    assert len(leaves.pieces) > 5
+    leaves.draw((1, "cut"), -1.0)
+    whole = -normal(p.layout.random, (1, "cut"), p.start)
+    spans = [*leaves.drawn, *(leaves.ruled if kind.draws_weights else [])]
+    for span in spans:
+        assert torch.equal(leaves.epsilon[span], whole[span])
+    for span in leaves.drawn:
+        torch.testing.assert_close(leaves.flat[span], p.start[span] + 0.1 * whole[span])
+
+
 def by_autograd(training: VariationalTraining, batch: Batch, moment: Moment) -> tuple[Tensor, Tensor]:
     """The same free energy with the same noise, differentiated from end to end by autograd alone."""
     p, learner = training.problem, training.learner
@@ -261,7 +279,7 @@ def by_autograd(training: VariationalTraining, batch: Batch, moment: Moment) -> 
         reseed(key)
         leaves = Leaves(p.layout, p.uses, learner.noise, mean.detach(), scale.detach(), torch.zeros_like(p.start))
         leaves.draw((*key, "weights"), sign)
-        epsilon = leaves.epsilon
+        epsilon = sign * normal(random, (*key, "weights"), like=scale.detach())
         drawn = mean.clone()
         second = torch.zeros_like(scale)
         for span in leaves.drawn:

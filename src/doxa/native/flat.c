@@ -8,6 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__FAST_MATH__)
+#error "rounding tricks below need the sums as they are written"
+#endif
+
 #define LANES 256
 #define GROUP (4 * LANES)
 #define FAR 80.0f
@@ -125,7 +129,7 @@ static inline Overlap overlap(int64_t group, int64_t start, int64_t n) {
     _Pragma("omp parallel for schedule(static) if (n > THREADS_PAY)")              \
     for (int64_t group = first_group; group < last_group; group++)
 
-/* Numbers start … start + n of the key's stream, times sign. */
+/* Numbers start to start + n of the key's stream, times sign. */
 void doxa_normals(uint64_t key, int64_t start, int64_t n, float sign, float *out) {
     OVER_GROUPS {
         float z[GROUP];
@@ -188,7 +192,7 @@ void doxa_mixture_slope(int64_t n, float centre, float wide, float narrow, float
     _Pragma("omp parallel for simd schedule(static) if (parallel : n > THREADS_PAY)")
     for (int64_t i = 0; i < n; i++) {
         float distance = w[i] - centre;
-        float responsible = sigmoid(odds + 0.5f * gap * distance * distance);
-        slope[i] = distance * (responsible * gap - narrow);
+        float idle = sigmoid(-odds - 0.5f * gap * distance * distance); /* the share of the narrow one */
+        slope[i] = -distance * (wide + gap * idle);
     }
 }
