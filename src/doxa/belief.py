@@ -168,14 +168,18 @@ class Belief:
             tensors |= {f"buffers.{k}.{name}": b for name, b in own.items()}
         write(path, BELIEF, header, tensors)
 
-    def to(self, device: torch.device | str) -> Belief:
-        """A copy of the belief on another device."""
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Belief:
+        """A copy of the belief on another device, or in another precision."""
+
+        def moved(t: Tensor) -> Tensor:
+            return t.to(device=device, dtype=dtype if t.is_floating_point() else None)
+
         return replace(
             self,
-            net=copy.deepcopy(self.net).to(device),
-            posterior=mapped(self.posterior, lambda t: t.to(device)),
-            prior=mapped(self.prior, lambda t: t.to(device)),
-            buffers=tuple({k: b.to(device) for k, b in own.items()} for own in self.buffers),
+            net=copy.deepcopy(self.net).to(device=device, dtype=dtype),
+            posterior=mapped(self.posterior, moved),
+            prior=mapped(self.prior, moved),
+            buffers=tuple({k: moved(b) for k, b in own.items()} for own in self.buffers),
         )
 
     def __repr__(self) -> str:

@@ -6,7 +6,8 @@ from torch import nn
 
 from doxa.nets.lenet5 import lenet5
 from doxa.nets.mlp import mlp
+from doxa.nets.rescaled import Rescaled as rescaled
 
 TABLE: dict[str, Callable[..., nn.Module]] = {"mlp": mlp, "lenet5": lenet5}
 
-__all__ = ["TABLE", "lenet5", "mlp"]
+__all__ = ["TABLE", "lenet5", "mlp", "rescaled"]

@@ -1,0 +1,220 @@
+"""A belief without a knob to turn: KL weight, stopping and noise are chosen on rows set aside in turn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from doxa.belief import Belief
+from doxa.contracts import Likelihood, Prior
+from doxa.errors import BadInput
+from doxa.fit import fit
+from doxa.kl_weights.tempered import Tempered
+from doxa.layout import LIKELIHOOD, Layout, lay_out
+from doxa.learners.variational import Variational
+from doxa.likelihoods.categorical import Categorical
+from doxa.likelihoods.gaussian import Gaussian, GaussianLearned
+from doxa.noise import Noise, local
+from doxa.posteriors.mean_field import Family
+from doxa.posteriors.mixture import Mixture
+from doxa.predict import Draws
+from doxa.priors.gaussian import Gaussian as GaussianPrior
+from doxa.randomness import generator, seed_of
+
+KL_WEIGHTS = (1.0, 0.1, 0.01)
+FOLDS = 5
+STEPS = 4000  # at most, of each training
+START = 0.05  # scale of every weight
+DRAWS = 100  # that score a setting
+RATE = 5e-3
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting that was tried: the NLL it reached on the first fold, and after how many epochs."""
+
+    kl_weight: float
+    nll: float
+    epochs: int
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A committee of beliefs, each learned without one fold of the rows, and how it was chosen.
+
+    `outside` are the draws [S, B, ·] for the rows `aside` [B], each by the member that had not seen it. `levels` are
+    101 quantiles, 0 to 1, of where y fell among those draws: uniform if the committee were perfectly calibrated.
+    """
+
+    belief: Belief
+    kl_weight: float
+    noise: float | None  # standard deviation of y; None for classes
+    trials: tuple[Trial, ...]
+    aside: Tensor
+    outside: Draws
+    levels: Tensor | None  # None for classes
+
+
+def choose(
+    net: Callable[[], nn.Module],
+    x: Tensor,
+    y: Tensor,
+    *,
+    classes: bool,
+    kl_weights: Sequence[float] = KL_WEIGHTS,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    lr: float = RATE,
+    prior: Prior | None = None,
+    noise: Noise = local,
+    members: int | None = None,
+    seed: int = 0,
+    folder: str | PathLike[str] | None = None,
+    progress: bool = False,
+    say: Callable[[str], None] = lambda words: None,
+) -> Chosen:
+    """A committee of variational beliefs, one for each of up to five folds of the rows x [N, ·] that it did not see.
+
+    y are class indices [N] or, not `classes`, targets [N, ·] in the units of the net's outputs. The first fold decides
+    on the KL weight; every member stops when the NLL of its own fold has long not improved, `epochs` at the latest; the
+    noise of a regression is the one that fits all folds best. `members` is 5 for fewer than 2,000 rows and 3 for more.
+    The prior, unless given, is N(0, 1/fan-in) a weight. With a `folder` every training is saved there, and the same
+    call goes on where it was stopped.
+    Krogh & Vedelsby (1994), Neural network ensembles, cross validation, and active learning.
+    """
+    if len(x) < 2:
+        raise BadInput(f"there must be at least 2 rows to learn from, got n_samples={len(x)}")
+    if not kl_weights:
+        raise BadInput("kl_weights must hold at least one weight to try")
+    batch = batch_size or min(256, max(8, 2 ** round(math.log2(len(x) / 24))))
+    fold = folds(y if classes else torch.zeros(len(y)), min(FOLDS, len(x)), seed)
+    count = min(members or (5 if len(x) < 2000 else 3), int(fold.max()) + 1)
+    most = epochs or min(1000, max(10, STEPS // math.ceil(0.8 * len(x) / batch)))
+    believed = prior or by_fan_in(net())
+
+    def member(k: int, weight: float) -> Belief:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_of((seed, "member", k)) % 2**32)
+            start = net()
+        inside, outside = fold != k, fold == k
+        likelihood: Likelihood = Categorical() if classes else GaussianLearned(0.5 * (float(y.std()) or 1.0))
+        return fit(
+            start,
+            (x[inside], y[inside]),
+            learner=Variational(believed, noise, posterior=Family(scale=START), kl_weight=Tempered(weight)),
+            likelihood=likelihood,
+            epochs=most,
+            batch_size=batch,
+            lr=lr,
+            validation=(x[outside], y[outside]),
+            patience=max(5, most // 10),
+            seed=seed,
+            checkpoint=None if folder is None else Path(folder) / f"fold-{k}-weight-{weight:g}",
+            resume=folder is not None,
+            progress=progress,
+        )
+
+    trials, first = [], {}
+    for weight in kl_weights:
+        first[weight] = member(0, weight)
+        scores = [row["validation_nll"] for row in first[weight].record.history]
+        draws = first[weight].predict(x[fold == 0], DRAWS, seed)
+        nll = _nll(draws, y[fold == 0]) if classes else best_noise(draws.outputs, y[fold == 0])[1]
+        trials.append(Trial(weight, nll, min(range(len(scores)), key=scores.__getitem__) + 1))
+        say(f"KL weight {weight:g}: NLL {nll:.4f} on rows set aside, after {trials[-1].epochs} epochs")
+    weight = min(trials, key=lambda trial: trial.nll).kl_weight
+    beliefs = [first[weight]]
+    for k in range(1, count):
+        say(f"member {k + 1} of {count}, KL weight {weight:g}")
+        beliefs.append(member(k, weight))
+
+    parts = [b.predict(x[fold == k], DRAWS, seed) for k, b in enumerate(beliefs)]
+    aside = torch.cat([(fold == k).nonzero().flatten() for k in range(count)])
+    outputs = torch.cat([part.outputs for part in parts], 1)
+    sigma = None if classes else best_noise(outputs, y[aside])[0]
+    likelihood: Likelihood = Categorical() if sigma is None else Gaussian(sigma)
+    belief = committee(beliefs, likelihood)
+    levels = None if sigma is None else levels_of(outputs, sigma, y[aside])
+    return Chosen(belief, weight, sigma, tuple(trials), aside, Draws(outputs, likelihood, {}), levels)
+
+
+def folds(labels: Tensor, count: int, seed: int) -> Tensor:
+    """A fold for each row [N], 0 to count − 1, every label spread evenly over them."""
+    order = torch.randperm(len(labels), generator=generator((seed, "folds")))
+    order = order[labels[order].argsort(stable=True)]
+    fold = torch.empty(len(labels), dtype=torch.int64)
+    fold[order] = torch.arange(len(labels)) % count
+    return fold
+
+
+def committee(beliefs: Sequence[Belief], likelihood: Likelihood) -> Belief:
+    """Several beliefs about one net as one, each as likely as the other, under a likelihood without parameters."""
+    first = beliefs[0]
+    layout = Layout(tuple(s for s in first.layout.slots if not s.name.startswith(LIKELIHOOD)))
+    members = tuple(replace(b.posterior, mean=b.posterior.mean[: layout.size]) for b in beliefs)  # type: ignore[type-var]
+    return replace(
+        first,
+        likelihood=likelihood,
+        layout=layout,
+        posterior=Mixture(members),
+        buffers=tuple(own for b in beliefs for own in b.buffers),
+    )
+
+
+def levels_of(outputs: Tensor, noise: float, y: Tensor) -> Tensor:
+    """101 quantiles of u = (1/S) Σₛ Φ((y − outputs) / noise), the probability integral transform."""
+    u = torch.special.ndtr((y.reshape(outputs.shape[1:]) - outputs).double() / noise).mean(0).flatten()
+    return u.quantile(torch.linspace(0, 1, 101, dtype=torch.float64))
+
+
+def recalibrated(q: float, levels: Tensor) -> float:
+    """The level to ask for so that a share q of the rows set aside lies below.
+
+    Kuleshov, Fenner & Ermon (2018), Accurate uncertainties for deep learning using calibrated regression.
+    """
+    below = min(int(100 * q), 99)
+    level = torch.lerp(levels[below], levels[below + 1], 100 * q - below)
+    return min(max(float(level), 1e-4), 1 - 1e-4)
+
+
+def _nll(draws: Draws, y: Tensor) -> float:
+    log_p = draws.log_prob(y)
+    return -float((log_p.logsumexp(0) - math.log(len(log_p))).mean())
+
+
+def by_fan_in(net: nn.Module) -> GaussianPrior:
+    """N(0, 1/fan-in) for every weight and N(0, 1) for every bias: outputs of unit size at every width.
+
+    Neal (1996), Bayesian learning for neural networks.
+    """
+    layout, start = lay_out(net)
+    scale = torch.ones(layout.random, dtype=start.dtype)
+    for slot in layout.random_slots:
+        if len(slot.shape) > 1:
+            scale[slot.span] = math.prod(slot.shape[1:]) ** -0.5
+    return GaussianPrior(scale)
+
+
+def best_noise(outputs: Tensor, y: Tensor) -> tuple[float, float]:
+    """The standard deviation of y [B, ·] around the draws' outputs [S, B, ·] with the least NLL, and that NLL."""
+    distance = (outputs - y.reshape(outputs.shape[1:])).double().flatten(2)
+    squares, size = distance.square().sum(2), distance.shape[2]
+
+    def nll(log_scale: Tensor) -> Tensor:
+        log_p = -0.5 * squares / (2 * log_scale).exp() - size * (log_scale + 0.5 * math.log(2 * math.pi))
+        return -(log_p.logsumexp(0) - math.log(len(log_p))).mean()
+
+    middle = 0.5 * math.log(float(squares.mean()) / size + 1e-30)
+    low, high = middle - 7, middle + 1
+    for _ in range(4):  # a grid, then a finer one around its best
+        grid = torch.linspace(low, high, 60, dtype=torch.float64)
+        scores = torch.stack([nll(g) for g in grid])
+        at, gap = int(scores.argmin()), float(grid[1] - grid[0])
+        low, high = float(grid[at]) - gap, float(grid[at]) + gap
+    return float(grid[at].exp()), float(scores[at])

@@ -1,0 +1,152 @@
+"""What is chosen without a knob: folds, noise, calibration, and the committee itself."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+import doxa
+from doxa.auto import best_noise, by_fan_in, choose, folds, levels_of, recalibrated
+from doxa.errors import BadInput
+from doxa.layout import lay_out
+from doxa.posteriors.mixture import Mixture
+from doxa.randomness import normal
+
+LIKE = torch.zeros(1)
+
+
+def test_folds_are_even_and_every_label_is_spread_over_them() -> None:
+    labels = torch.arange(103) % 3
+    fold = folds(labels, 5, seed=1)
+    assert sorted(fold.bincount().tolist()) == [20, 20, 21, 21, 21]
+    for label in range(3):
+        counts = fold[labels == label].bincount(minlength=5)
+        assert int(counts.max() - counts.min()) <= 1
+    assert torch.equal(fold, folds(labels, 5, seed=1))
+    assert not torch.equal(fold, folds(labels, 5, seed=2))
+
+
+def test_the_best_noise_is_the_one_that_made_the_data() -> None:
+    """Draws that agree: the maximum-likelihood deviation, in closed form; draws that differ: found by hand."""
+    y = 3 + 0.2 * normal(500, (1,), LIKE)[:, None]
+    outputs = torch.full((4, 500, 1), 3.0)
+    noise, nll = best_noise(outputs, y)
+    assert noise == pytest.approx(float((y - 3).square().mean().sqrt()), rel=1e-3)
+    assert nll == pytest.approx(math.log(noise) + 0.5 * math.log(2 * math.pi) + 0.5, abs=1e-5)
+    spread = outputs + 0.5 * normal(2000, (2,), LIKE).reshape(4, 500, 1)
+    noise, nll = best_noise(spread, y)
+    grid = torch.linspace(0.05, 1, 400)
+    scores = []
+    for g in grid:
+        log_p = torch.distributions.Normal(spread.double(), float(g)).log_prob(y.double()).squeeze(-1)
+        scores.append(-(log_p.logsumexp(0) - math.log(4)).mean())
+    best = torch.stack(scores).argmin()
+    assert noise == pytest.approx(float(grid[best]), abs=0.01)
+    assert nll <= float(scores[best]) + 1e-6
+
+
+def test_the_noise_keeps_its_units() -> None:
+    y, outputs = normal(200, (1,), LIKE)[:, None], 0.1 * normal(600, (2,), LIKE).reshape(3, 200, 1)
+    small, nll = best_noise(outputs, y)
+    large, more = best_noise(1e4 * outputs, 1e4 * y)
+    assert large == pytest.approx(1e4 * small, rel=1e-3)
+    assert more == pytest.approx(nll + math.log(1e4), abs=1e-4)
+
+
+def test_recalibrated_levels_cover_what_they_promise() -> None:
+    """Noise said to be twice what it is: intervals are shrunk until they hold what they should."""
+    y = normal(4000, (3,), LIKE)[:, None]
+    outputs = torch.zeros(1, 4000, 1)
+    levels = levels_of(outputs, 2.0, y)
+    said = torch.distributions.Normal(0.0, 2.0)
+    for q in (0.05, 0.25, 0.5, 0.95):
+        edge = said.icdf(torch.tensor(recalibrated(q, levels)))
+        assert float((y <= edge).double().mean()) == pytest.approx(q, abs=0.01)
+    honest = levels_of(outputs, 1.0, y)
+    assert float((honest - torch.linspace(0, 1, 101)).abs().max()) < 0.03
+    assert 0 < recalibrated(1e-9, levels) < recalibrated(1 - 1e-9, levels) < 1
+
+
+def test_the_prior_keeps_outputs_of_unit_size_at_every_width() -> None:
+    for width in (10, 1000):
+        net = doxa.nets.mlp(20, (width,), 1)
+        layout, _ = lay_out(net)
+        prior = by_fan_in(net)
+        views = layout.views(torch.as_tensor(prior.scale))
+        assert float(views["1.weight"][0, 0]) == pytest.approx(20**-0.5)
+        assert float(views["3.weight"][0, 0]) == pytest.approx(width**-0.5)
+        assert float(views["1.bias"][0]) == 1
+
+
+@pytest.fixture(scope="module")
+def line() -> tuple[torch.Tensor, torch.Tensor]:
+    x = normal(120, (5,), LIKE)[:, None]
+    return x, 100 + 50 * (2 * x + 0.3 * normal(120, (6,), LIKE)[:, None])
+
+
+def test_a_committee_learns_a_line_in_the_target_s_units(line: tuple[torch.Tensor, torch.Tensor]) -> None:
+    x, y = line
+    net = lambda: doxa.nets.rescaled(doxa.nets.mlp(1, (20,), 1), float(y.mean()), float(y.std()))  # noqa: E731
+    said: list[str] = []
+    chosen = choose(net, x, y, classes=False, kl_weights=(1.0, 0.1), epochs=60, members=3, say=said.append)
+    assert isinstance(chosen.belief.posterior, Mixture)
+    assert len(chosen.belief.posterior.members) == 3
+    assert chosen.kl_weight in (1.0, 0.1)
+    assert chosen.kl_weight == min(chosen.trials, key=lambda t: t.nll).kl_weight
+    assert chosen.noise == pytest.approx(15, rel=0.35), "the noise is 50 · 0.3"
+    far = torch.tensor([[0.0], [1.0]])
+    mean = chosen.belief.predict(far, 50).mean.flatten()
+    assert mean.tolist() == pytest.approx([100, 200], abs=12)
+    assert len(chosen.aside) == len(chosen.aside.unique()) == 72, "three of five folds were set aside, each once"
+    assert chosen.outside.outputs.shape[1] == 72
+    assert len(said) == 4
+
+
+def test_members_have_not_seen_the_rows_they_are_judged_on() -> None:
+    """Labels at random: whoever had seen a row would know its label; who has not is at chance."""
+    x = normal(120 * 8, (7,), LIKE).reshape(120, 8)
+    y = torch.arange(120) % 2
+    y = y[torch.randperm(120, generator=torch.Generator().manual_seed(3))]
+    net = lambda: doxa.nets.mlp(8, (60,), 2)  # noqa: E731
+    chosen = choose(net, x, y, classes=True, kl_weights=(1e-4,), epochs=40)
+    outside = chosen.outside.mean.argmax(1) == y[chosen.aside]
+    assert len(outside) == 120
+    assert 0.3 < float(outside.double().mean()) < 0.7
+
+
+def test_a_choice_repeats_and_goes_on_where_it_was_stopped(
+    line: tuple[torch.Tensor, torch.Tensor], tmp_path: Path
+) -> None:
+    x, y = line
+    y = (y - y.mean()) / y.std()
+    net = lambda: doxa.nets.mlp(1, (8,), 1)  # noqa: E731
+    again = {"classes": False, "kl_weights": (0.1, 0.01), "epochs": 4, "members": 2}
+    once = choose(net, x, y, **again)
+
+    class Stop(Exception):
+        pass
+
+    def stop(words: str) -> None:
+        if "0.01:" in words:
+            raise Stop
+
+    with pytest.raises(Stop):
+        choose(net, x, y, folder=tmp_path, say=stop, **again)
+    after = choose(net, x, y, folder=tmp_path, **again)
+    assert isinstance(once.belief.posterior, Mixture)
+    assert isinstance(after.belief.posterior, Mixture)
+    for a, b in zip(once.belief.posterior.members, after.belief.posterior.members, strict=True):
+        assert torch.equal(a.mean, b.mean)
+    assert once.noise == after.noise
+
+
+def test_bad_input_is_refused() -> None:
+    net = lambda: doxa.nets.mlp(1, (8,), 1)  # noqa: E731
+    x = torch.zeros(1, 1)
+    with pytest.raises(BadInput, match="at least 2 rows"):
+        choose(net, x, x, classes=False)
+    with pytest.raises(BadInput, match="at least one weight"):
+        choose(net, torch.zeros(5, 1), torch.zeros(5, 1), classes=False, kl_weights=())

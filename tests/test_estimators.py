@@ -1,0 +1,113 @@
+"""The scikit-learn front: its conventions, and that error bars and probabilities mean what they say."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_regression
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils.estimator_checks import check_estimator
+
+from doxa.errors import BadInput
+from doxa.estimators import BayesianClassifier, BayesianRegressor
+
+QUICK = {"hidden": (30,), "kl_weights": (0.1,), "epochs": 25, "members": 2, "samples": 20, "random_state": 0}
+
+
+@pytest.mark.parametrize("kind", [BayesianRegressor, BayesianClassifier])
+def test_scikit_learn_finds_no_fault(kind: Any) -> None:
+    """Every check of check_estimator; none is expected to fail."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = check_estimator(kind(**{**QUICK, "members": 1}), on_fail=None)
+    failed = [(c["check_name"], c["exception"]) for c in found if c["status"] not in ("passed", "skipped")]
+    assert not failed
+    assert sum(c["status"] == "passed" for c in found) >= 48
+
+
+@pytest.fixture(scope="module")
+def line() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (300, 1))
+    return x, 1000 * (x[:, 0] + 0.3 * rng.normal(size=300)) + 5000
+
+
+@pytest.fixture(scope="module")
+def regressor(line: tuple[Any, Any]) -> BayesianRegressor:
+    return BayesianRegressor(**{**QUICK, "epochs": 60, "samples": 100}).fit(*line)
+
+
+def test_error_bars_are_in_the_units_of_y_and_cover(regressor: BayesianRegressor, line: tuple[Any, Any]) -> None:
+    x, y = line
+    mean, std = regressor.predict(x, return_std=True)
+    assert np.sqrt(np.mean((mean - y) ** 2)) < 400
+    assert 220 < std.mean() < 450
+    for level in (0.5, 0.9):
+        lower, upper = regressor.predict_interval(x, level)
+        assert abs(np.mean((lower <= y) & (y <= upper)) - level) < 0.07
+    density = regressor.log_density(x, y)
+    assert density.shape == (300,)
+    assert density.mean() == pytest.approx(-np.log(300 * np.sqrt(2 * np.pi * np.e)), abs=0.15)
+
+
+def test_uncertainty_grows_away_from_the_data(regressor: BayesianRegressor) -> None:
+    _, near = regressor.predict(np.array([[0.0]]), return_std=True)
+    _, far = regressor.predict(np.array([[30.0]]), return_std=True)
+    assert far[0] > 1.5 * near[0]
+
+
+def test_a_fitted_estimator_survives_pickling(regressor: BayesianRegressor, line: tuple[Any, Any]) -> None:
+    again = pickle.loads(pickle.dumps(regressor))
+    np.testing.assert_array_equal(again.predict(line[0]), regressor.predict(line[0]))
+    np.testing.assert_array_equal(again.predict_interval(line[0]), regressor.predict_interval(line[0]))
+
+
+def test_it_is_clonable_and_repeats_by_its_seed(line: tuple[Any, Any]) -> None:
+    x, y = line[0][:60], line[1][:60]
+    short = BayesianRegressor(**{**QUICK, "epochs": 3})
+    one, two = clone(short).fit(x, y), clone(short).fit(x, y)
+    np.testing.assert_array_equal(one.predict(x), two.predict(x))
+    other = clone(short).set_params(random_state=1).fit(x, y)
+    assert not np.array_equal(one.predict(x), other.predict(x))
+
+
+def test_it_is_at_home_in_pipelines_and_grid_searches() -> None:
+    x, y = load_iris(return_X_y=True)
+    short = BayesianClassifier(**{**QUICK, "epochs": 8})
+    pipe = make_pipeline(PolynomialFeatures(2), short)
+    search = GridSearchCV(pipe, {"bayesianclassifier__hidden": [(8,), (16,)]}, cv=2, scoring="neg_log_loss").fit(x, y)
+    assert search.best_score_ > -1
+    assert search.predict_proba(x).shape == (150, 3)
+
+
+def test_probabilities_follow_the_classes_as_named() -> None:
+    x, y = load_iris(return_X_y=True)
+    names = np.array(["z-first", "a-second", "m-third"])[y]
+    model = BayesianClassifier(**QUICK).fit(x, names)
+    assert model.classes_.tolist() == ["a-second", "m-third", "z-first"]
+    p = model.predict_proba(x)
+    np.testing.assert_allclose(p.sum(1), 1)
+    assert (model.predict(x) == names).mean() > 0.9
+    np.testing.assert_array_equal(model.classes_[p.argmax(1)], model.predict(x))
+
+
+def test_bad_input_is_refused() -> None:
+    x, y = make_regression(30, 3, random_state=0)
+    model = BayesianRegressor(**{**QUICK, "epochs": 2})
+    with pytest.raises(NotFittedError):
+        model.predict(x)
+    model.fit(x, y)
+    with pytest.raises(BadInput, match="level must lie"):
+        model.predict_interval(x, 1.5)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(x[:, :2])
+    with pytest.raises(BadInput, match="at least one weight"):
+        BayesianRegressor(kl_weights=()).fit(x, y)
