@@ -34,7 +34,7 @@ class _Bayesian(BaseEstimator):
         batch_size: int | None = None,
         lr: float = RATE,
         members: int | None = None,
-        samples: int = 100,
+        samples: int = 200,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.hidden = hidden

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,8 +65,9 @@ class InMemory:
 
     @property
     def batches(self) -> int:
-        return len(self._bounds())
+        return len(self._bounds)
 
+    @functools.cached_property
     def _bounds(self) -> list[tuple[int, int]]:
         starts = list(range(0, self.size, self.batch_size))
         # A last batch of one row would have no batch statistics: it joins its neighbour.
@@ -84,7 +86,7 @@ class InMemory:
         for k in range(streams):
             source = generator((*key, "order", number, k))
             orders.append(torch.randperm(self.size, generator=source).to(self.y.device))
-        for start, stop in self._bounds()[skip:]:
+        for start, stop in self._bounds[skip:]:
             yield [Batch(take(self.x, order[start:stop]), self.y[order[start:stop]]) for order in orders]
 
     def fingerprint(self) -> str:
