@@ -3,6 +3,7 @@
 from doxa.judge import attacks
 from doxa.judge.calibration import Reliability, ece, ece_adaptive, ece_classwise, reliability, reliability_all_classes
 from doxa.judge.crps import crps_gaussian_mixture
+from doxa.judge.evidence import evidence
 from doxa.judge.judgement import Judgement
 from doxa.judge.predictive_density import gibbs_nll, lppd, lppd_bias, lppd_error
 from doxa.judge.pruning import pruned_shares, pruning_curve, signal_to_noise_histogram, signal_to_noise_quantiles
@@ -47,6 +48,7 @@ __all__ = [
     "ece_adaptive",
     "ece_classwise",
     "error",
+    "evidence",
     "fpr95",
     "gibbs_nll",
     "judge",

@@ -1,4 +1,4 @@
-"""What every committed result says of itself: settings, seeds, versions, device, commit and time."""
+"""What every result says of itself: settings, seeds, versions, device, commit and time."""
 
 from __future__ import annotations
 

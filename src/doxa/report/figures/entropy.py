@@ -1,0 +1,65 @@
+"""Entropy in and out of distribution: is it more doubtful of what it has never seen?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from doxa.report.canvas import SLIM, picture
+from doxa.report.figures.panel import Panel, swatch
+from doxa.report.palette import INK, VARIABLES
+from doxa.report.runs import Run
+
+SECTION = "entropy"
+TITLE = "Does it doubt what it has never seen?"
+LEAD = (
+    "The share of rows that are less doubtful than a given entropy, in nats. The further unfamiliar rows lie to the "
+    "right of familiar ones, the better the run tells what it knows from what it does not."
+)
+
+
+def panels(runs: Sequence[Run], key: str) -> list[Panel]:
+    """A panel for each run, all with the same limits; only where unfamiliar inputs were asked about."""
+    having = [run for run in runs if run.has(SECTION) and run.result[SECTION].get("outside")]
+    edges = [edge for run in having for edge in run.result[SECTION]["edges"]]
+    limits = (min(edges), max(edges)) if edges else (0.0, 1.0)
+    return [_panel(run, f"{key}-{run.place}", limits) for run in having]
+
+
+def _panel(run: Run, key: str, limits: tuple[float, float]) -> Panel:
+    def draw(axes: Axes) -> None:
+        edges, colour = [limits[0], *run.result[SECTION]["edges"], limits[1]], run.style.colour
+        inside, outside = ([0.0, 0.0, *accumulate(_shares(run, of)), 100.0] for of in ("inside", "outside"))
+        axes.fill_between(edges, outside, inside, color=colour, alpha=0.16, linewidth=0)
+        axes.plot(edges, inside, color=colour)
+        axes.plot(edges, outside, color=INK, linestyle=(0, (5, 2)))
+        axes.set(xlim=limits, ylim=(0, 104))
+
+    inside, outside = (_median(run, of) for of in ("inside", "outside"))
+    says = f"Half of the familiar rows lie below {inside} nats, half of the unfamiliar below {outside}."
+    keys = [
+        (swatch("line", VARIABLES[run.style.colour]), "familiar", ""),
+        (swatch("line", "--ink", "5 2"), "unfamiliar", ""),
+    ]
+    label = f"Cumulative distribution of the entropies of {run.said}. {says}"
+    svg = picture(draw, key=key, label=label, x="entropy, nats", y="rows, %", width=SLIM, height=220)
+    return Panel(svg, says, keys, title=run.name)
+
+
+def _shares(run: Run, of: str) -> list[float]:
+    counts = [count or 0 for count in run.result[SECTION].get(of, [])]
+    return [100 * count / (sum(counts) or 1) for count in counts]
+
+
+def _median(run: Run, of: str) -> str:
+    """The middle of the distribution, to within its bin."""
+    edges: list[Any] = run.result[SECTION]["edges"]
+    total = 0.0
+    for k, share in enumerate(_shares(run, of)):
+        if share and total + share >= 50:
+            return f"{edges[k] + (edges[k + 1] - edges[k]) * (50 - total) / share:.2g}".replace("-", "−")
+        total += share
+    return "–"

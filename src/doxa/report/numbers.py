@@ -1,0 +1,43 @@
+"""Numbers with their errors, as a reader wants them."""
+
+from __future__ import annotations
+
+import math
+
+MOST = 4  # decimals
+FINE = 3.55  # leading digits of an error up to which a second digit of it says something
+SPACE = "\N{NO-BREAK SPACE}"
+
+
+def with_error(value: float | None, error: float | None = None, unit: str = "") -> str:
+    """0.078 ± 0.008, to the digits that the error leaves meaning; no error where none is known, a dash for no value.
+
+    One digit of the error, or two where it begins with 1, 2 or 3.
+    Particle Data Group (2024), Review of particle physics, introduction, section 5.3.
+    """
+    if value is None:
+        return "–"
+    places = _places(value, error)
+    spread = "" if error is None else f"{SPACE}±{SPACE}{plain(error, places) if error else 0}"
+    return f"{plain(value, places)}{spread}{SPACE + unit if unit else ''}"
+
+
+def share(part: float | None, places: int = 1) -> str:
+    """A part of one in percent."""
+    return "–" if part is None else f"{100 * part:.{places}f}{SPACE}%"
+
+
+def plain(value: float, places: int) -> str:
+    """A number with so many decimals; in powers of ten where it would be too long or nothing."""
+    if abs(value) >= 1e6 or 0 < abs(value) < 0.5 * 10.0**-places:
+        return f"{value:.2g}".replace("-", "−")
+    return f"{value:,.{places}f}".replace("-", "−")
+
+
+def _places(value: float, error: float | None) -> int:
+    if error:
+        power = math.floor(math.log10(error))
+        wanted = -power + (error / 10.0**power < FINE)
+    else:
+        wanted = 3 - math.floor(math.log10(abs(value))) if value else 1
+    return max(0, min(MOST, wanted))

@@ -1,0 +1,106 @@
+"""What a result must look like; a section that is missing is well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# The columns of each section, all of one length; `edges` are one more. Those after "?" may be missing.
+COLUMNS = {
+    "reliability": "confidence accuracy count",
+    "entropy": "edges inside ? outside",
+    "pruning": "share ? error rmse se",
+    "signal_to_noise": "edges count",
+    "intervals": "level coverage ? se",
+    "band": "x mean lower upper ? aleatoric_lower aleatoric_upper",
+    "attack": "radius accuracy ? se",
+}
+PAIRS = {"band": (("train_x", "train_y"), ("truth_x", "truth_y"))}
+KNOWN = {"edges", "inside", "outside", "count", "share", "level", "radius", "x", "train_x", "truth_x"}  # null nowhere
+
+Result = dict[str, Any]
+
+
+def trouble(result: Any) -> str | None:
+    """The first thing that keeps a value from being a result, in words; None where all is well."""
+    return next(_troubles(result), None)
+
+
+def _troubles(result: Any) -> Iterator[str]:
+    if not isinstance(result, dict):
+        yield f"it must be a table of sections, not a {type(result).__name__}"
+        return
+    if not isinstance(result.get("name"), str):
+        yield "it has no name"
+    scores = result.get("scores")
+    if not isinstance(scores, dict) or not all(
+        isinstance(s, dict) and _is_number(s.get("value")) for s in scores.values()
+    ):
+        yield 'its scores must be a table of {"value": number or null, ...}'
+    else:
+        for name, score in scores.items():
+            if not _is_number(score.get("error")) or not isinstance(score.get("count", 1), int):
+                yield f"the error or the count of its score {name!r} is no number"
+    for section, kind in {"data": dict, "settings": dict, "stamp": dict}.items():
+        if not isinstance(result.get(section, kind()), kind):
+            yield f"its section {section!r} must be a table"
+    if not _is_list(result.get("findings", []), lambda said: isinstance(said, str)):
+        yield "its findings must be sentences"
+    if not _is_list(
+        result.get("history", []), lambda row: isinstance(row, dict) and all(map(_is_number, row.values()))
+    ):
+        yield "its history must be a list of tables of numbers"
+    if not _is_list(result.get("unsure", []), _is_unsure):
+        yield "its section 'unsure' must be a list of images with a label and probabilities"
+    for section in COLUMNS:
+        if section in result:
+            yield from _column_troubles(section, result[section])
+
+
+def _column_troubles(section: str, table: Any) -> Iterator[str]:
+    if not isinstance(table, dict):
+        yield f"its section {section!r} must be a table of columns"
+        return
+    needed, _, allowed = COLUMNS[section].partition("?")
+    names = needed.split()
+    present = [*names, *(name for name in allowed.split() if name in table)]
+    paired = PAIRS.get(section, ())
+    given = [*present, *(name for pair in paired for name in pair if name in table)]
+    for name in given:
+        if not _is_list(table.get(name), _is_known if name in KNOWN else _is_number):
+            or_null = "" if name in KNOWN else " or null"
+            yield f"column {name!r} of its section {section!r} must be a list of numbers{or_null}"
+            return
+    sizes = {len(table[name]) - (name == "edges") for name in present}
+    sizes_agree = len(sizes) == 1 and all(len(table.get(a, [])) == len(table.get(b, [])) for a, b in paired)
+    if not sizes_agree or sizes == {0}:
+        yield f"the columns of its section {section!r} differ in length or are empty"
+    if section == "pruning" and not {"error", "rmse"} & set(present):
+        yield "its section 'pruning' has neither error nor rmse"
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _is_known(value: Any) -> bool:
+    return value is not None and _is_number(value)
+
+
+def _is_list(value: Any, of: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(of, value))
+
+
+def _is_unsure(row: Any) -> bool:
+    if not isinstance(row, dict) or not isinstance(row.get("label"), int | str):
+        return False
+    return _is_image(row.get("image")) and _is_list(row.get("probabilities"), _is_number)
+
+
+def _is_image(image: Any) -> bool:
+    """Rows of equally many pixels, all of them grey or all of them of three colours."""
+    if not _is_list(image, lambda line: isinstance(line, list)) or len({len(line) for line in image}) != 1:
+        return False
+    pixels = [pixel for line in image for pixel in line]
+    grey = all(map(_is_number, pixels))
+    return bool(pixels) and (grey or all(_is_list(pixel, _is_number) and len(pixel) == 3 for pixel in pixels))

@@ -1,0 +1,178 @@
+"""Evidence: every number as the judge room's own functions give it, all of it plain JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import doxa
+from doxa.belief import Belief
+from doxa.judge import coverage, judge, pruning_curve, reliability, robustness, signal_to_noise_histogram
+from doxa.judge.evidence import evidence
+from doxa.layout import constants, lay_out
+from doxa.likelihoods import bernoulli, categorical, gaussian, gaussian_per_input
+from doxa.posteriors.delta import Delta
+from doxa.results import read_result, trouble, write_result
+
+SOURCE = torch.Generator().manual_seed(0)
+X = torch.rand(90, 4, generator=SOURCE)
+FAR = 4 + torch.rand(40, 4, generator=SOURCE)
+LABELS = torch.randint(0, 3, (90,), generator=SOURCE)
+IMAGES = torch.rand(30, 1, 2, 2, generator=SOURCE)
+LINE = torch.linspace(-1, 1, 50)[:, None]
+
+
+@pytest.fixture
+def classifier(make_belief, make_mlp) -> Belief:
+    return make_belief(make_mlp(4, 3), categorical(), gain=2.0, scale=0.2)
+
+
+def is_json(result) -> bool:
+    return trouble(json.loads(json.dumps(result, allow_nan=False))) is None
+
+
+def test_scores_and_findings_are_those_of_judge(classifier):
+    found = evidence(classifier, (X, LABELS), name="a", samples=20, seed=3, out_of_distribution=FAR)
+    judged = judge(classifier, (X, LABELS), samples=20, seed=3, out_of_distribution=FAR)
+    for name, estimate in judged.scores.items():
+        score = {"value": estimate.value, "error": estimate.error, "over": "draws", "count": 20}
+        assert found["scores"][name] == score, name
+    assert found["findings"] == judged.findings
+    assert is_json(found)
+
+
+def test_classification_sections(classifier):
+    found = evidence(classifier, (X, LABELS), name="a", samples=20, attack_radius=0.3)
+    draws = classifier.predict(X, 20)
+    table = reliability(draws.mean, LABELS)
+    assert found["reliability"]["count"] == table.count.tolist()
+    for said, exact in zip(found["reliability"]["confidence"], table.confidence.tolist(), strict=True):
+        assert said is None if math.isnan(exact) else said == pytest.approx(exact, abs=1e-6)
+    curve = pruning_curve(classifier, (X, LABELS), samples=20)
+    assert found["pruning"] == {"share": curve["fraction"], "error": curve["error"]}
+    assert found["scores"]["error_pruned_95"]["value"] == curve["error"][curve["fraction"].index(0.95)]
+    edges, counts = signal_to_noise_histogram(classifier)
+    assert found["signal_to_noise"]["edges"] == edges
+    assert sum(found["signal_to_noise"]["count"]) == sum(map(sum, counts.values())) == classifier.layout.random
+    attacked = robustness(classifier, (X, LABELS), found["attack"]["radius"], samples=20)
+    assert found["attack"]["accuracy"] == pytest.approx(attacked["accuracy"])
+    assert found["attack"]["radius"][-1] == 0.3
+    assert found["scores"]["accuracy_attacked"]["value"] == attacked["accuracy"][-1]
+    assert found["data"] == {"name": "data", "rows": 90, "task": "classification", "classes": ["0", "1", "2"]}
+
+
+def test_entropies_inside_and_outside(classifier):
+    found = evidence(classifier, (X, LABELS), name="a", samples=20, out_of_distribution=FAR)["entropy"]
+    assert found["edges"][0] == 0
+    assert found["edges"][-1] == pytest.approx(math.log(3))
+    assert (sum(found["inside"]), sum(found["outside"])) == (90, 40)
+    middles = [(a + b) / 2 for a, b in zip(found["edges"], found["edges"][1:], strict=False)]
+    mean = sum(m * n for m, n in zip(middles, found["inside"], strict=True)) / 90
+    assert mean == pytest.approx(float(classifier.predict(X, 20).entropy().mean()), abs=math.log(3) / 30)
+    assert "outside" not in evidence(classifier, (X, LABELS), name="a", samples=5)["entropy"]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_least_sure_images_come_first(channels, make_belief, make_mlp):
+    images = IMAGES.expand(30, channels, 2, 2).contiguous()
+    net = nn.Sequential(nn.Flatten(), make_mlp(4 * channels, 3))
+    belief = make_belief(net, categorical(), gain=3.0)
+    found = evidence(
+        belief, (images, LABELS[:30]), name="a", samples=10, about={"name": "x", "classes": ["r", "g", "b"]}
+    )
+    draws = belief.predict(images, 10)
+    order = draws.entropy().argsort(descending=True)
+    assert len(found["unsure"]) == 6
+    for row, i in zip(found["unsure"], order, strict=False):
+        assert row["label"] == int(LABELS[i])
+        assert row["probabilities"] == pytest.approx(draws.mean[i].tolist(), abs=1e-4)
+        wanted = images[i, 0] if channels == 1 else images[i].movedim(0, -1)
+        assert torch.allclose(torch.tensor(row["image"]), wanted, atol=1e-4)
+    assert found["data"]["classes"] == ["r", "g", "b"]
+    assert is_json(found)
+
+
+@pytest.mark.parametrize("likelihood", [gaussian(0.3), gaussian_per_input()])
+def test_regression_over_one_input(likelihood, make_belief, make_mlp):
+    outputs = 2 if likelihood == gaussian_per_input() else 1
+    belief = make_belief(make_mlp(1, outputs), likelihood, scale=0.2)
+    y = LINE.sin()
+    found = evidence(belief, (LINE, y), name="a", samples=20, train=(LINE[10:20], y[10:20]), truth=(2 * LINE, y))
+    draws = belief.predict(LINE, 20)
+    for level, held in zip(found["intervals"]["level"], found["intervals"]["coverage"], strict=True):
+        assert held == float(coverage(y, draws.quantile((1 - level) / 2), draws.quantile((1 + level) / 2)))
+    band = found["band"]
+    assert (band["x"][0], band["x"][-1]) == (-2, 2), "as far as the truth reaches"
+    there = belief.predict(torch.tensor(band["x"])[:, None], 20)
+    assert band["mean"] == pytest.approx(there.mean.flatten().tolist(), abs=1e-3)
+    assert band["lower"] == pytest.approx(there.quantile(0.05).flatten().tolist(), abs=1e-3)
+    assert band["upper"] == pytest.approx(there.quantile(0.95).flatten().tolist(), abs=1e-3)
+    noise = [(high - low) / 2 for low, high in zip(band["aleatoric_lower"], band["aleatoric_upper"], strict=True)]
+    assert noise == pytest.approx((1.645 * there.aleatoric).flatten().tolist(), rel=1e-3, abs=1e-4)
+    assert band["train_x"] == pytest.approx(LINE[10:20].flatten().tolist(), abs=1e-4)
+    assert "rmse" in found["pruning"]
+    assert "rmse_pruned_95" in found["scores"]
+    assert "reliability" not in found
+    assert found["data"]["task"] == "regression"
+    assert is_json(found)
+
+
+def test_many_training_rows_are_thinned(make_belief, make_mlp):
+    many = torch.linspace(-1, 1, 1000)[:, None]
+    found = evidence(make_belief(make_mlp(1, 1), gaussian(0.3)), (LINE, LINE), name="a", samples=3, train=(many, many))
+    assert 200 <= len(found["band"]["train_x"]) <= 300
+
+
+def test_a_point_has_no_signal_to_noise(make_mlp):
+    net = make_mlp(4, 3)
+    layout, flat = lay_out(net)
+    belief = Belief(net, categorical(), Delta(flat, layout.random), layout, (constants(net),))
+    found = evidence(belief, (X, LABELS), name="plain")
+    assert "signal_to_noise" not in found
+    assert found["scores"]["nll"]["count"] == 1
+
+
+def test_yes_or_no_and_several_targets(make_belief, make_mlp):
+    y = (X[:, :2] > 0.5).float()
+    found = evidence(make_belief(make_mlp(4, 2), bernoulli()), (X, y), name="a", samples=5)
+    assert sum(found["reliability"]["count"]) == 180
+    assert found["data"]["classes"] == ["0", "1"]
+    assert is_json(found)
+    real = evidence(make_belief(make_mlp(4, 2), gaussian(1.0)), (X, X[:, :2]), name="a", samples=5, attack_radius=0.1)
+    assert "band" not in real
+    assert "attack" not in real
+    assert is_json(real)
+
+
+def test_it_can_be_written_and_read(classifier, tmp_path):
+    found = evidence(classifier, (X, LABELS), name="a", samples=5, settings={"why": "because"})
+    write_result(tmp_path / "a.json", found)
+    back = read_result(tmp_path / "a.json")
+    assert {key: back[key] for key in found} == found
+    assert back["settings"] == {"why": "because"}
+    assert back["stamp"]["versions"]["torch"] == torch.__version__
+
+
+def test_the_fit_is_told_in_words_with_its_history():
+    learner = doxa.learners.variational(doxa.priors.scale_mixture(0.5, 1.0, 0.01), doxa.noise.local)
+    belief = doxa.fit(
+        nn.Sequential(nn.Linear(4, 3)),
+        (X, LABELS),
+        learner=learner,
+        likelihood=categorical(),
+        epochs=2,
+        validation=(X[:20], LABELS[:20]),
+        seed=7,
+        progress=False,
+    )
+    found = evidence(belief, (X, LABELS), name="a", samples=5)
+    assert "prior=scale_mixture(share=0.5, wide=1.0, narrow=0.01" in found["settings"]["learner"]
+    assert "noise=local" in found["settings"]["learner"]
+    assert found["settings"]["epochs"] == 2
+    assert found["stamp"]["seeds"] == [7]
+    assert [set(row) for row in found["history"]] == [{"nll", "kl", "validation_nll"}] * 2
+    assert found["history"][0]["nll"] == belief.record.history[0]["nll"]
