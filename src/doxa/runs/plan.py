@@ -1,0 +1,190 @@
+"""What is asked of a run: every knob, by words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from torch import nn
+
+from doxa import kl_weights, likelihoods, nets, noise, priors, rates
+from doxa.auto import by_fan_in
+from doxa.contracts import Learner, Likelihood, Prior, Schedule
+from doxa.errors import BadInput, nearest, whole
+from doxa.learners.dropout import Dropout
+from doxa.learners.ensemble import Ensemble
+from doxa.learners.point import Point
+from doxa.learners.variational import Variational
+from doxa.posteriors.mean_field import Family
+from doxa.recipes import arguments, literal, member
+from doxa.runs.material import Material
+
+# Knobs that a learner has no use for.
+UNUSED = {
+    "auto": ("likelihood", "patience", "posterior", "samples", "antithetic", "dropout", "device"),
+    "variational": ("dropout",),
+    "point": ("noise", "posterior", "samples", "antithetic", "dropout"),
+    "dropout": ("noise", "posterior", "samples", "antithetic"),
+}
+COUNTS = ("samples", "members", "epochs", "batch_size", "patience", "draws")
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "elu": nn.ELU,
+    "softplus": nn.Softplus,
+    "sigmoid": nn.Sigmoid,
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every knob of the library; None leaves it to Doxa."""
+
+    net: str = "mlp:100,100"
+    learner: str = "auto"  # auto, variational, point, dropout
+    prior: str | None = None
+    posterior: str = "mean_field"
+    noise: str = "local"
+    likelihood: str | None = None
+    kl_weight: str | None = None
+    samples: int = 1  # draws a step
+    antithetic: bool = False
+    dropout: float = 0.5
+    members: int | None = None
+    lr: str | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    patience: int | None = None
+    draws: int = 50  # of a prediction
+    seed: int = 0
+    device: str | None = None
+
+    @classmethod
+    def of(cls, settings: dict[str, Any]) -> Plan:
+        """From a table of settings; an unknown or misspelt one is an error."""
+        known = {f.name: f for f in fields(cls)}
+        for name, value in settings.items():
+            if name not in known:
+                raise BadInput(f"there is no setting {name!r}{nearest(name, known, most=30)}")
+            kind = str(known[name].type)
+            if value is None and "None" not in kind:
+                raise BadInput(f"the setting {name} must not be empty")
+            fits = {
+                "str": lambda v: isinstance(v, str | int | float) and not isinstance(v, bool),
+                "int": lambda v: isinstance(v, int) and not isinstance(v, bool),
+                "float": lambda v: isinstance(v, int | float) and not isinstance(v, bool),
+                "bool": lambda v: isinstance(v, bool),
+            }[kind.split(" |")[0]]
+            if value is not None and not fits(value):
+                raise BadInput(f"the setting {name} must be of type {kind}; got {value!r}")
+        texts = {"net", "learner", "prior", "posterior", "noise", "likelihood", "kl_weight", "lr", "device"}
+        worded: dict[str, Any] = {k: str(v) if k in texts and v is not None else v for k, v in settings.items()}
+        return cls(**worded)
+
+    def state(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def require_used(self) -> None:
+        """Refuse an unknown learner, a knob that it would not turn, and counts of nothing."""
+        if self.learner not in UNUSED:
+            raise BadInput(f"there is no learner {self.learner!r}{nearest(self.learner, UNUSED)}")
+        for name in UNUSED[self.learner]:
+            value = getattr(self, name)
+            if value not in (getattr(Plan, name), "cpu"):
+                mend = "name a learner, e.g. variational, to set it" if self.learner == "auto" else "leave it out"
+                raise BadInput(f"{name} is of no use to the learner {self.learner}; {mend}")
+        if self.learner in ("point", "dropout") and self.kl_weight is not None and self.prior is None:
+            raise BadInput(
+                f"kl_weight weighs a prior, and the learner {self.learner} has none: give it one, or neither"
+            )
+        for name in COUNTS:
+            value = getattr(self, name)
+            if value is not None:
+                whole(name, value)
+
+    def architecture(self, material: Material, centre: float = 0.0, scale: float = 1.0) -> nn.Module:
+        """The net for the material's inputs and outputs; a regression's speaks the target's units."""
+        made = built(self.net, tuple(material.train[0].shape[1:]), material.outputs * self.parts)
+        return made if material.classes else nets.rescaled(made, centre, scale)
+
+    @property
+    def parts(self) -> int:
+        """Outputs of the net for each of the target: two where its noise is one of them."""
+        return 2 if (self.likelihood or "").startswith("gaussian_per_input") else 1
+
+    def makes_likelihood(self, material: Material) -> Likelihood:
+        if self.likelihood is not None:
+            made: Likelihood = member(self.likelihood, likelihoods.TABLE, "likelihood")
+            if made.discrete is not bool(material.classes):
+                raise BadInput(f"the likelihood {self.likelihood} does not fit a {material.task}")
+            return made
+        spread = 0.5 * float(material.train[1].float().std())
+        return likelihoods.categorical() if material.classes else likelihoods.gaussian_learned(spread)
+
+    def makes_prior(self, net: nn.Module) -> Prior:
+        return by_fan_in(net) if self.prior is None else member(self.prior, priors.TABLE, "prior")
+
+    def makes_rate(self) -> Schedule:
+        if self.lr is None:
+            return rates.cosine(1e-3)
+        rate = literal(self.lr)
+        return rates.constant(float(rate)) if isinstance(rate, int | float) else member(self.lr, rates.TABLE, "rate")
+
+    def weight(self) -> Schedule:
+        value = literal(self.kl_weight or "0.1")
+        if isinstance(value, int | float):
+            return kl_weights.tempered(float(value))
+        found: Schedule = member(str(self.kl_weight), kl_weights.TABLE, "KL weight")
+        return found
+
+    def makes_learner(self, net: nn.Module) -> Learner:
+        """The learner named, an ensemble of it where there are several members."""
+        self.require_used()
+        prior = None if self.prior is None else self.makes_prior(net)
+        full = kl_weights.uniform() if self.kl_weight is None else self.weight()
+        if self.learner == "point":
+            one: Learner = Point(prior, full)
+        elif self.learner == "dropout":
+            one = Dropout(self.dropout, prior=prior, kl_weight=full)
+        else:
+            one = Variational(
+                self.makes_prior(net),
+                member(self.noise, noise.TABLE, "noise"),
+                self.samples,
+                self.antithetic,
+                member(self.posterior, {"mean_field": Family}, "posterior"),
+                self.weight(),
+            )
+        return Ensemble(one, self.members) if self.members and self.members > 1 else one
+
+
+def built(words: str, shape: Sequence[int], outputs: int) -> nn.Module:
+    """The net that words name, for inputs of a shape: `mlp:400,400`, `mlp:100,batch_norm=true`, `lenet5`."""
+    name, _, rest = words.partition(":")
+    positional, named = arguments(rest)
+    if name == "mlp":
+        if not all(isinstance(width, int) for width in positional):
+            raise BadInput(f"the widths of an mlp are whole numbers, as in mlp:400,400; got {words!r}")
+        if "activation" in named:
+            named["activation"] = _activation(str(named["activation"]))
+        inputs = 1
+        for length in shape:
+            inputs *= length
+        try:
+            return nets.mlp(inputs, tuple(positional), outputs, **named)
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"{words!r} makes no mlp: {error}") from None
+    if name == "lenet5":
+        if len(shape) != 3 or shape[1] != shape[2]:
+            raise BadInput(f"lenet5 takes square images; the rows here have shape {tuple(shape)}: use an mlp")
+        return nets.lenet5(shape[0], outputs, shape[1])
+    raise BadInput(f"there is no net {name!r}{nearest(name, nets.TABLE)}")
+
+
+def _activation(name: str) -> Callable[[], nn.Module]:
+    if name not in ACTIVATIONS:
+        raise BadInput(f"there is no activation {name!r}{nearest(name, ACTIVATIONS)}")
+    return ACTIVATIONS[name]

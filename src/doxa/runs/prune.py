@@ -1,0 +1,59 @@
+"""A run with fewer weights."""
+
+from __future__ import annotations
+
+import shutil
+from os import PathLike
+from pathlib import Path
+
+from torch import Tensor
+
+from doxa.batch_norm import has_batch_norm
+from doxa.errors import BadInput
+from doxa.judge.evidence import evidence
+from doxa.results import write_result
+from doxa.runs.folder import BELIEF, RESULT, TABLE, Opened, open_run, write_spec
+
+
+def prune_run(
+    run: Opened,
+    folder: str | PathLike[str],
+    fraction: float,
+    *,
+    per_layer: bool = False,
+    biases: bool = False,
+    judged_on: tuple[Tensor, Tensor] | None = None,
+    data: str | None = None,
+    refresh: Tensor | None = None,
+    samples: int = 50,
+) -> Opened:
+    """A new run whose belief has its least relevant weights certainly zero, judged on rows (x, y) where there are any.
+
+    `data` names those rows, where they are not of the run's own data. Training inputs as `refresh` renew BatchNorm's
+    statistics.
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder} is there already; choose another folder for the pruned run")
+    renew = refresh if has_batch_norm(run.belief.net) else None
+    small = run.belief.prune(fraction, per_layer, biases, renew)
+    pruned = {"of": run.folder.name, "fraction": fraction, "per_layer": per_layer, "biases": biases}
+    spec = {**run.spec, "pruned": pruned}
+    write_spec(folder, {**spec, "status": "learning"})
+    small.save(folder / BELIEF)
+    if (run.folder / TABLE).exists():
+        shutil.copyfile(run.folder / TABLE, folder / TABLE)
+    if judged_on is not None:
+        result = evidence(
+            small,
+            judged_on,
+            name=folder.name,
+            samples=samples,
+            seed=run.plan.seed,
+            refresh=renew,
+            about={**spec["about"], "name": data or spec["data"], "classes": list(run.classes) or None},
+            settings={**{k: v for k, v in run.plan.state().items() if v is not None}, "pruned": fraction},
+        )
+        write_result(folder / RESULT, result)
+    write_spec(folder, {**spec, "status": "finished"})
+    return open_run(folder)

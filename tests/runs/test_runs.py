@@ -1,0 +1,258 @@
+"""A run: from a table or a named set to a folder that predicts; nothing lost on the way, clear words for bad input."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from doxa.errors import BadInput, BrokenFile
+from doxa.runs import Plan, gathered, learn, open_run, pairs, predict_table, write_csv
+from doxa.runs.plan import built
+from doxa.tables import read
+
+QUICK = Plan(net="mlp:16", kl_weight="0.1", epochs=12, members=2)
+
+
+def houses(path: Path, rows: int = 160, seed: int = 0) -> Path:
+    rng = np.random.default_rng(seed)
+    lines = ["size,town,age,price"]
+    for _ in range(rows):
+        size, town, age = rng.uniform(40, 200), rng.choice(["Ghent", "Rio"]), rng.uniform(0, 90)
+        price = 2000 * size + (50_000 if town == "Rio" else 0) + rng.normal(0, 20_000)
+        lines.append(f"{size:.1f},{town},{age if rng.random() > 0.1 else ''},{price:.0f}")
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return houses(tmp_path_factory.mktemp("data") / "houses.csv")
+
+
+@pytest.fixture(scope="module")
+def run(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return learn(gathered(str(table), "price"), QUICK, tmp_path_factory.mktemp("runs") / "houses", progress=False)
+
+
+def test_rows_held_out_are_never_learned_from(table: Path) -> None:
+    material = gathered(str(table), "price", hold_out=0.25)
+    (x, y), (x_test, y_test) = material.train, material.test
+    assert len(y_test) == 40
+    assert len(y) == 120
+    assert y.shape == (120, 1)
+    rows = {tuple(r) for r in torch.cat([x, y], 1).tolist()}
+    assert not rows & {tuple(r) for r in torch.cat([x_test, y_test], 1).tolist()}
+    # Scaling is learned from the training rows alone.
+    assert float(x[:, 0].mean()) == pytest.approx(0, abs=1e-5)
+    assert abs(float(x_test[:, 0].mean())) > 1e-4
+
+
+def test_predictions_are_in_the_units_of_the_target(run: Any, table: Path) -> None:
+    found = predict_table(run, str(table), samples=30)
+    truth = read(table).columns["price"].values  # type: ignore[union-attr]
+    assert np.corrcoef(found["mean"], truth)[0, 1] > 0.8
+    assert (found["lower"] < found["mean"]).all()
+    assert (found["mean"] < found["upper"]).all()
+    assert 0.8 < np.mean((found["lower"] <= truth) & (truth <= found["upper"])) < 0.99
+    wide = predict_table(run, str(table), samples=30, level=0.99)
+    assert (wide["upper"] - wide["lower"] > found["upper"] - found["lower"]).all()
+    scores = run.result()["scores"]
+    assert 10_000 < scores["rmse"]["value"] < 80_000
+
+
+def test_a_run_says_the_same_when_it_is_opened_again(run: Any, table: Path) -> None:
+    again = open_run(run.folder)
+    one, two = predict_table(run, str(table)), predict_table(again, str(table))
+    for name in one:
+        np.testing.assert_array_equal(one[name], two[name])
+
+
+def test_rows_unlike_training_are_marked(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("size,town,age\n120,Rio,40\n5000,Rio,40\n120,Atlantis,40\n")
+    with pytest.raises(BadInput, match=r"row 3 .* 'Atlantis' in column 'town'.*--new allow"):
+        predict_table(run, str(path))
+    found = predict_table(run, str(path), new="allow")
+    assert found["unlike"].tolist() == [False, True, True]
+    write_csv(tmp_path / "out.csv", found)
+    written = read(tmp_path / "out.csv")
+    np.testing.assert_allclose(written.columns["mean"].values, found["mean"], rtol=1e-6)  # type: ignore[union-attr]
+    assert list(written.columns) == ["mean", "std", "lower", "upper", "epistemic", "unlike"]
+
+
+def test_a_table_at_prediction_may_have_more_columns_in_any_order_but_not_fewer(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("colour,age,town,size\nred,40,Rio,120\n")
+    other = tmp_path / "other.csv"
+    other.write_text("size,town,age\n120,Rio,40\n")
+    assert predict_table(run, str(path))["mean"] == predict_table(run, str(other))["mean"]
+    path.write_text("age,town\n40,Rio\n")
+    with pytest.raises(BadInput, match="lacks the column 'size'"):
+        predict_table(run, str(path))
+
+
+def test_classes_keep_their_names(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    names = np.where(x > 0, "<b>yes</b>", 'no "way" 😀')
+    run = learn(gathered({"x": x, "y": names}, "y"), QUICK, tmp_path / "r", progress=False)
+    found = predict_table(run, {"x": [-3.0, 3.0]})
+    assert found["label"].tolist() == ['no "way" 😀', "<b>yes</b>"]
+    assert found["p(<b>yes</b>)"][1] > 0.8
+    both = found["p(<b>yes</b>)"] + found['p(no "way" 😀)']
+    np.testing.assert_allclose(both, 1, atol=1e-6)
+    assert run.result()["data"]["classes"] == list(run.classes)
+    xs, ys = pairs(run, {"x": [-3.0, 3.0, 1.0], "y": ["<b>yes</b>", "<b>yes</b>", 'no "way" 😀']})
+    assert ys.tolist() == [0, 0, 1]
+    assert xs.shape == (3, 1)
+    with pytest.raises(BadInput, match="a class that training never had: 'maybe'"):
+        pairs(run, {"x": [1.0, 2.0, 3.0, 4.0], "y": ["maybe", "maybe", "<b>yes</b>", "<b>yes</b>"]})
+
+
+@pytest.mark.parametrize("learner", ["variational", "point", "dropout"])
+@pytest.mark.parametrize("likelihood", ["gaussian:30000", "gaussian_learned:30000", "gaussian_per_input"])
+def test_every_learner_and_likelihood_makes_a_run(learner: str, likelihood: str, table: Path, tmp_path: Path) -> None:
+    plan = Plan(net="mlp:8,8", learner=learner, likelihood=likelihood, epochs=3, lr="0.01", batch_size=32)
+    run = learn(gathered(str(table), "price"), plan, tmp_path / "r", progress=False)
+    assert np.isfinite(predict_table(run, str(table), samples=5)["std"]).all()
+
+
+def test_every_knob_reaches_the_learner(table: Path, tmp_path: Path) -> None:
+    plan = Plan(
+        net="mlp:8,batch_norm=true",
+        learner="variational",
+        prior="scale_mixture:0.25,1,0.01",
+        posterior="mean_field:layer",
+        noise="flipout",
+        kl_weight="geometric",
+        samples=2,
+        antithetic=True,
+        members=2,
+        lr="cyclical:0.01,0.001,1",
+        epochs=2,
+        patience=1,
+        batch_size=32,
+    )
+    run = learn(gathered(str(table), "price"), plan, tmp_path / "r", progress=False)
+    settings = json.dumps(run.belief.record.settings)
+    for word in ("ScaleMixture", "flipout", "Geometric", "Cyclical", "0.25", "layer"):
+        assert word.lower() in settings.lower()
+
+
+def test_named_sets_make_runs_too(tmp_path: Path) -> None:
+    plan = Plan(net="mlp:16", learner="variational", epochs=3, lr="0.003")
+    run = learn(gathered("digits"), plan, tmp_path / "digits", progress=False)
+    assert run.result()["scores"]["error"]["value"] < 0.7
+    assert run.result()["data"]["licence"]
+    with pytest.raises(BadInput, match="predicts no table"):
+        predict_table(run, {"x": [1.0]})
+    curve = learn(gathered("curve"), plan, tmp_path / "curve", progress=False)
+    assert "band" in curve.result()
+
+
+def test_a_run_goes_on_to_the_same_bytes(table: Path, tmp_path: Path) -> None:
+    material = gathered(str(table), "price")
+    whole = learn(material, QUICK, tmp_path / "a", progress=False)
+
+    class Stop(Exception):
+        pass
+
+    def stop(words: str) -> None:
+        if "member 2" in words:
+            raise Stop
+
+    with pytest.raises(Stop):
+        learn(material, QUICK, tmp_path / "b", progress=False, say=stop)
+    with pytest.raises(BadInput, match="still being written, or was interrupted"):
+        open_run(tmp_path / "b")
+    with pytest.raises(BadInput, match="already holds a run; go on with it by --resume"):
+        learn(material, QUICK, tmp_path / "b", progress=False)
+    with pytest.raises(BadInput, match="has another plan"):
+        learn(material, Plan(epochs=3), tmp_path / "b", progress=False, resume=True)
+    learn(material, QUICK, tmp_path / "b", progress=False, resume=True)
+    assert (tmp_path / "b" / "belief.doxa").read_bytes() == (whole.folder / "belief.doxa").read_bytes()
+
+
+def test_what_is_no_run_is_refused_in_words(run: Any, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there is no run"):
+        open_run(tmp_path / "nothing")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="is a file"):
+        open_run(tmp_path / "file")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInput, match="holds no run"):
+        open_run(tmp_path / "empty")
+    copy = shutil.copytree(run.folder, tmp_path / "copy")
+    for damage in (b"", b"{}", b"[1]", b'{"kind": "doxa run", "version": 99}', b"\xff\xfe"):
+        (copy / "run.json").write_bytes(damage)
+        with pytest.raises(BrokenFile):
+            open_run(copy)
+    shutil.copy(run.folder / "run.json", copy)
+    whole = (copy / "belief.doxa").read_bytes()
+    (copy / "belief.doxa").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(BrokenFile):
+        open_run(copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"target": None}, "name the column"),
+        ({"target": "prise"}, "did you mean 'price'"),
+        ({"source": "mnits"}, "did you mean 'mnist'"),
+        ({"source": "nothing.csv"}, "there is no file"),
+        ({"hold_out": 0.0}, "share of rows held out"),
+        ({"source": {"x": np.ones(50), "z": np.arange(50.0), "price": np.arange(50.0)}}, "'x' has the same value"),
+        ({"source": {"z": np.arange(5.0), "price": np.arange(5.0) / 7}}, "at least 10"),
+        ({"source": {"z": np.arange(50.0), "price": 1e9 + np.arange(50.0) / 50}}, "varies by less than"),
+    ],
+)
+def test_material_that_cannot_be_learned_from_is_refused(change: dict[str, Any], said: str, table: Path) -> None:
+    arguments = {"source": str(table), "target": "price", **change}
+    with pytest.raises(BadInput, match=said):
+        gathered(arguments.pop("source"), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"epoch": 3}, "did you mean 'epochs'"),
+        ({"epochs": "three"}, "epochs must be of type"),
+        ({"epochs": True}, "epochs must be of type"),
+        ({"net": None}, "must not be empty"),
+    ],
+)
+def test_settings_that_are_none_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        Plan.of(settings)
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (Plan(learner="variatonal"), "did you mean 'variational'"),
+        (Plan(net="mpl:3"), "did you mean 'mlp'"),
+        (Plan(net="mlp:a"), "whole numbers"),
+        (Plan(net="lenet5"), "square images"),
+        (Plan(net="mlp:0"), "makes no mlp"),
+        (Plan(learner="variational", likelihood="categorical"), "does not fit a regression"),
+        (Plan(learner="variational", noise="lokal"), "did you mean 'local'"),
+        (Plan(likelihood="gaussian"), "name a learner"),
+        (Plan(kl_weight="geometric"), "must be a number"),
+    ],
+)
+def test_plans_that_make_no_sense_are_refused(plan: Plan, said: str, table: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=said):
+        learn(gathered(str(table), "price"), plan, tmp_path / "r", progress=False)
+
+
+def test_a_net_is_built_for_the_shape_of_the_rows() -> None:
+    assert built("mlp:5", (1, 8, 8), 3)(torch.zeros(2, 1, 8, 8)).shape == (2, 3)
+    assert built("lenet5", (3, 32, 32), 10)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    assert built("mlp", (4,), 1)(torch.zeros(2, 4)).shape == (2, 1)
