@@ -1,0 +1,1 @@
+"""The command line of Doxa; outside of `doxa`, so that asking for help does not import torch."""

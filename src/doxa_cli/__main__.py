@@ -1,0 +1,8 @@
+"""`python -m doxa_cli` is `doxa`."""
+
+import sys
+
+from doxa_cli.app import main
+
+if __name__ == "__main__":
+    sys.exit(main())

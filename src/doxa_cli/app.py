@@ -1,0 +1,61 @@
+"""Every command in one program. Each imports torch when it runs, not when its help is asked for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from doxa_cli import data, outcome
+from doxa_cli.attack import attack
+from doxa_cli.demo import demo
+from doxa_cli.fit import fit
+from doxa_cli.judge import judge
+from doxa_cli.predict import predict
+from doxa_cli.prune import prune
+from doxa_cli.report import report
+from doxa_cli.version import installed, version
+
+COMPLETION = "_DOXA_COMPLETE"  # set by the shell when it asks how a line may go on
+NARROW = 72  # columns of a terminal, below which boxes would leave no room for words
+
+app = typer.Typer(add_completion=True, pretty_exceptions_enable=False)
+
+
+@app.callback(
+    epilog="Exit codes: 0 fine, 1 what was given cannot be used, 2 wrong usage, 70 a fault of Doxa, 130 Ctrl-C."
+)
+def doxa(
+    _: Annotated[
+        bool, typer.Option("--version", metavar="", callback=installed, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Weight uncertainty for PyTorch: learn a belief, ask it, judge it."""
+
+
+for command in (demo, fit, predict, judge, report, attack, prune, version):
+    app.command()(command)
+app.add_typer(data.app, name="data")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; whatever goes wrong is one line on stderr and an exit code."""
+    outcome.prepare()
+    width = shutil.get_terminal_size().columns
+    app.rich_markup_mode = "rich" if width >= NARROW else None
+    command = typer.main.get_command(app)
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        if COMPLETION in os.environ:
+            command.main(given, prog_name="doxa")
+        # Not command.main: it would turn an interruption into an exit code without a word.
+        with command.make_context("doxa", given, terminal_width=width if width < NARROW else None) as context:
+            command.invoke(context)
+        sys.stdout.flush()
+    except BaseException as error:
+        return outcome.told(error)
+    return 0

@@ -1,0 +1,106 @@
+"""`doxa data`: every data set by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from doxa_cli.names import DATA
+from doxa_cli.options import Json, Quiet, argument
+from doxa_cli.terminal import EVERY, Say, notes, pairs, put, put_json, seldom, table
+
+if TYPE_CHECKING:
+    from doxa.data import Card
+
+app = typer.Typer(invoke_without_command=True)
+
+Name = Annotated[str, argument("NAME", "As doxa data list has it.", DATA)]
+
+
+@app.callback()
+def data(context: typer.Context) -> None:
+    """Data sets by name: list, get, path, show."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command("list")
+def list_cards(as_json: Json = False) -> None:
+    """Every data set, its size, and whether its files are here."""
+    from doxa import data as room
+
+    cards = room.cards()
+    if as_json:
+        put_json([_described(card) for card in cards])
+        return
+    rows = [(c.name, c.task, f"{c.rows:,}", _size(c.bytes) if c.files else "–", _here(c)) for c in cards]
+    table("Data sets by name", ["name", "task", "rows", "files", "here"], rows)
+
+
+@app.command()
+def get(name: Name, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Fetch the files of a data set that are missing; print where all are."""
+    from doxa import data as room
+
+    paths = room.get(name, _fetching(notes(quiet)))
+    _places(name, paths, as_json, quiet)
+
+
+@app.command()
+def path(name: Name, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Print where the files of a data set are, or belong."""
+    from doxa import data as room
+
+    _places(name, room.path(name), as_json, quiet)
+
+
+@app.command()
+def show(name: Name, as_json: Json = False) -> None:
+    """What is known of a data set: rows, licence, citation, source."""
+    from doxa import data as room
+
+    card = room.card(name)
+    if as_json:
+        put_json(_described(card))
+        return
+    shape = " × ".join(map(str, card.shape))
+    rows: list[tuple[str, object]] = [("name", card.name), ("what", card.description), ("task", card.task)]
+    rows += [("rows", f"{card.rows:,}, each {shape}"), ("licence", card.licence), ("cite", card.citation)]
+    rows += [
+        ("source", card.home),
+        ("files", _size(card.bytes) if card.files else "none needed"),
+        ("here", _here(card)),
+    ]
+    pairs([*rows, *([("note", card.note)] if card.note else [])])
+
+
+def _places(name: str, paths: list[Any], as_json: bool, quiet: bool) -> None:
+    if as_json:
+        put_json({"name": name, "paths": [str(p) for p in paths]})
+        return
+    if not paths:
+        notes(quiet)(f"{name} needs no files")
+    for place in paths:
+        put(place)
+
+
+def _described(card: Card) -> dict[str, Any]:
+    fields = ("name", "description", "task", "rows", "shape", "licence", "citation", "home", "note", "bytes")
+    return {**{field: getattr(card, field) for field in fields}, "here": _here(card) != "no"}
+
+
+def _here(card: Card) -> str:
+    from doxa.data.files import located
+
+    return "yes" if all(located(file) for file in card.files) else "no"
+
+
+def _size(count: int) -> str:
+    power = min(3, (len(str(count)) - 1) // 3)
+    return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB')[power]}"
+
+
+def _fetching(say: Say) -> Any:
+    progress = seldom(say, since=-EVERY)
+    return lambda file, done: progress(f"{file.path}: {_size(done)} of {_size(file.bytes)}")

@@ -1,0 +1,52 @@
+"""How options are declared, and those that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from doxa_cli.names import completing
+
+
+def option(
+    metavar: str,
+    words: str,
+    *names: str,
+    default: str | bool = False,
+    panel: str | None = None,
+    known: Sequence[str] = (),
+    least: float | None = None,
+) -> Any:
+    """An option with a value; `default` shows the one in the signature, or says what happens without."""
+    return typer.Option(
+        *names,
+        metavar=metavar,
+        help=words,
+        show_default=default,
+        rich_help_panel=panel,
+        autocompletion=completing(known) if known else None,
+        min=least,
+    )
+
+
+def flag(name: str, words: str, *more: str, panel: str | None = None) -> Any:
+    """An option without a value."""
+    return typer.Option(name, *more, metavar="", help=words, rich_help_panel=panel, show_default=False)
+
+
+def argument(metavar: str, words: str, known: Sequence[str] = ()) -> Any:
+    """A word in its place."""
+    complete = completing(known) if known else None
+    return typer.Argument(metavar=metavar, help=words, show_default=False, autocompletion=complete)
+
+
+Json = Annotated[bool, flag("--json", "Print JSON to stdout, and nothing else there.")]
+Quiet = Annotated[bool, flag("--quiet", "No notes and no progress; errors are still told.", "-q")]
+Force = Annotated[bool, flag("--force", "Overwrite the file if there is one.")]
+Run = Annotated[Path, argument("RUN", "The folder that doxa fit wrote.")]
+Encoding = Annotated[str, option("NAME", "Of the table's letters: utf-8, latin-1, utf-16 …", default=True)]
+Samples = Annotated[int, option("N", "Draws of the weights.", default=True, least=1)]
+Device = Annotated[str | None, option("DEVICE", "cpu, cuda, cuda:1 …")]

@@ -1,0 +1,85 @@
+"""How a command ends when it does not end well: one line, and the exit code that goes with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+import warnings
+from typing import Any
+
+import typer
+
+from doxa_cli.terminal import note, printable
+
+REFUSED, USAGE, FAULT, INTERRUPTED, PIPE = 1, 2, 70, 130, 141
+TRACEBACK = "DOXA_TRACEBACK"
+HEAD, TAIL = 700, 300  # characters kept of a message that is too long; its end says how to mend it
+
+# Typer's versions differ in whose click they use; this is its usage error in all of them.
+UsageError = typer.BadParameter.__bases__[0]
+
+
+def prepare() -> None:
+    """Letters that the terminal lacks and warnings must not end a command, or fill the screen."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+    warnings.showwarning = _warn
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    note(f"note: {message}")
+
+
+def told(error: BaseException) -> int:
+    """Say what went wrong, in one line on stderr, and give the exit code."""
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    if isinstance(error, BrokenPipeError):
+        _silence()
+        return PIPE
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    words, code = _words(error)
+    _say(words)
+    return code
+
+
+def _words(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, KeyboardInterrupt):
+        return str(error) or "interrupted", INTERRUPTED
+    if isinstance(error, UsageError):
+        return _usage(error), USAGE
+    errors = sys.modules.get("doxa.errors")
+    if errors is not None and isinstance(error, errors.DoxaError):
+        return str(error), REFUSED
+    if isinstance(error, OSError | MemoryError):
+        return str(error) or "there is not enough memory", REFUSED
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"unexpected {what}; this is a fault of Doxa: {TRACEBACK}=1 shows where it happened", FAULT
+
+
+def _usage(error: Any) -> str:
+    words = error.format_message().strip().removesuffix(".")
+    words = words[:1].lower() + words[1:]
+    if getattr(error, "possibilities", None):
+        words = f"no such option: {error.option_name}; did you mean {' or '.join(sorted(error.possibilities))}?"
+    return words if error.ctx is None else f"{words}; see {error.ctx.command_path} --help"
+
+
+def _say(words: str) -> None:
+    line = printable(words)
+    if len(line) > HEAD + TAIL:
+        line = f"{line[:HEAD]} … {line[-TAIL:]}"
+    note(f"doxa: {line}")
+
+
+def _silence() -> None:
+    """Nobody reads stdout any more: what is left in it goes nowhere, at exit too."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

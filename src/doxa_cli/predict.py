@@ -1,0 +1,73 @@
+"""`doxa predict`: what a belief says of new rows, and how much to believe it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from doxa_cli.options import Device, Encoding, Force, Json, Quiet, Run, Samples, argument, option
+from doxa_cli.terminal import notes, printable, put_json, reading, seldom
+from doxa_cli.writing import require_free
+
+
+def predict(
+    run: Run,
+    source: Annotated[str, argument("TABLE", "A CSV or parquet file.")],
+    out: Annotated[Path | None, option("FILE", "CSV to write.", default="stdout")] = None,
+    samples: Samples = 50,
+    level: Annotated[float, option("SHARE", "Of the intervals: 0.9 asks for 90 % ones.", default=True)] = 0.9,
+    new: Annotated[
+        str,
+        option(
+            "WHAT",
+            "error or allow: a category or a gap that training never had is refused, or marked as unlike.",
+            default=True,
+            known=("error", "allow"),
+        ),
+    ] = "error",
+    encoding: Encoding = "utf-8",
+    device: Device = None,
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predict every row of a table: mean, deviation and interval, or label and probabilities, and what is unfamiliar.
+
+    With --json a JSON object a row; or, with --out, a summary, while the rows go to the file.
+    """
+    say = notes(quiet)
+    require_free(out, force)
+    from doxa.runs import open_run, predict_table, write_csv
+    from doxa.tables import read
+
+    opened = open_run(run, device)
+    rows = read(source, encoding, reading(say))
+    progress = seldom(say)
+    found = predict_table(
+        opened, rows, samples=samples, level=level, new=new, say=lambda done: progress(f"predicted {done:,} rows")
+    )
+    unlike = int(found["unlike"].sum())
+    if out is None:
+        _print(found, as_json)
+    else:
+        write_csv(out, found)
+        if as_json:
+            put_json({"run": str(run), "out": str(out), "rows": len(rows), "unlike": unlike, "columns": list(found)})
+    where = f", in {out}" if out is not None else ""
+    say(f"{len(rows):,} rows predicted{where}; {unlike:,} of them unlike those it was learned from")
+
+
+def _print(columns: dict[str, Any], as_json: bool) -> None:
+    from doxa.results import plain
+    from doxa.runs import csv_lines
+
+    if as_json:
+        names = list(columns)
+        for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+            print(json.dumps(plain(dict(zip(names, row, strict=True))), allow_nan=False))
+        return
+    harmless = printable if sys.stdout.isatty() else None
+    for line in csv_lines(columns):
+        sys.stdout.write(f"{harmless(line)}\n" if harmless else f"{line}\n")

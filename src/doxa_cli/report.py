@@ -1,0 +1,58 @@
+"""`doxa report`: any number of runs on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from doxa_cli.options import Force, Json, Quiet, argument, option
+from doxa_cli.terminal import put, put_json, table
+from doxa_cli.writing import require_free
+
+GENERATOR = b'<meta name="generator" content="doxa report">'  # a page that may be written anew
+
+
+def report(
+    runs: Annotated[
+        list[Path], argument("RUN…", "Runs, or results as JSON files; those on one data set are compared.")
+    ],
+    out: Annotated[Path, option("FILE", "The page to write.", default=True)] = Path("report.html"),
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare runs on one self-contained HTML page: scores, calibration, pruning, findings, settings."""
+    require_free(out, force, GENERATOR)
+    from doxa import report as pages
+
+    results = [_result(path) for path in runs]
+    pages.write(results, out)
+    if as_json:
+        kept = ("name", "data", "settings", "scores", "findings")
+        put_json({"page": str(out), "results": [{k: r[k] for k in kept if k in r} for r in results]})
+        return
+    if not quiet:
+        _compare(results)
+    put(out)
+
+
+def _result(path: Path) -> dict[str, Any]:
+    """The result in a file, or of a finished run under the name that its folder has now."""
+    from doxa.results import read_result
+    from doxa.runs import result_of
+
+    if path.is_file():
+        return read_result(path)
+    return {**result_of(path), "name": path.resolve().name}
+
+
+def _compare(results: list[dict[str, Any]]) -> None:
+    from doxa.report.runs import grouped
+    from doxa.report.table import main_table
+
+    for group in grouped(results):
+        found = main_table(group.runs)
+        marks = {"best": " ★", "close": " ≈", "": "  "}
+        rows = [[run.name, *(cell.shown + marks[cell.mark] for cell in cells)] for run, cells in found.rows]
+        table(group.title, ["run", *(column.heading for column in found.columns)], rows)
+        put()

@@ -1,0 +1,226 @@
+"""Bad input is one clear line on stderr and the right exit code, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from .small import TINY, Command, flowers, houses, write
+
+
+def fitted(path: object, *more: object) -> tuple[object, ...]:
+    return ("fit", path, "--out", "run", *TINY, *more)
+
+
+def test_a_target_that_is_not_there(doxa: Command, tables: Path) -> None:
+    ended = doxa(*fitted(tables / "houses.csv", "--target", "prise"))
+    assert ended.code == 1
+    assert "houses.csv has no column 'prise'; did you mean 'price'?" in ended.said
+    ended = doxa(*fitted(tables / "houses.csv"))
+    assert ended.code == 1
+    assert "--target NAME, one of size, town, price" in ended.said
+
+
+def test_a_target_of_five_thousand_words(doxa: Command) -> None:
+    path = write(Path("names.csv"), {"x": range(5000), "who": [f"somebody {i}" for i in range(5000)]})
+    ended = doxa(*fitted(path, "--target", "who"))
+    assert ended.code == 1
+    assert "5,000 classes in 5,000 rows, too many to learn" in ended.said
+
+
+def test_a_column_that_never_varies(doxa: Command) -> None:
+    path = write(Path("t.csv"), {**houses(), "planet": ["Earth"] * 80})
+    ended = doxa(*fitted(path, "--target", "price"))
+    assert ended.code == 1
+    assert "'planet' has the same value in every row" in ended.said
+    assert "--drop" in ended.said
+    assert doxa(*fitted(path, "--target", "price", "--drop", "planet", "-q")).code == 0
+    assert "planet" not in Path("run/run.json").read_text()
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"a,b\n"])
+def test_an_empty_file(doxa: Command, content: bytes) -> None:
+    Path("t.csv").write_bytes(content)
+    ended = doxa(*fitted("t.csv", "--target", "a"))
+    assert ended.code == 1
+    assert "is empty" in ended.said or "has no rows" in ended.said
+
+
+def test_a_column_that_is_missing_at_prediction(doxa: Command, runs: Path) -> None:
+    rows = houses(5)
+    path = write(Path("t.csv"), {"size": rows["size"]})
+    ended = doxa("predict", runs / "houses", path)
+    assert ended.code == 1
+    assert "lacks the column 'town'" in ended.said
+
+
+def test_a_category_that_training_never_had(doxa: Command, runs: Path) -> None:
+    path = write(Path("t.csv"), {"size": [100.0, 90.0], "town": ["Rio", "Atlantis"]})
+    ended = doxa("predict", runs / "houses", path)
+    assert ended.code == 1
+    assert "row 2 of t.csv has 'Atlantis' in column 'town'" in ended.said
+    assert "--new allow" in ended.said
+    allowed = doxa("predict", runs / "houses", path, "--new", "allow")
+    assert allowed.code == 0
+    assert [line.rsplit(",")[-1] for line in allowed.out.splitlines()] == ["unlike", "no", "yes"]
+    assert "must be" in doxa("predict", runs / "houses", path, "--new", "perhaps").said
+
+
+def test_a_wrong_encoding(doxa: Command) -> None:
+    Path("t.csv").write_bytes("größe,preis\n".encode("latin-1") + b"1,2\n" * 20)
+    ended = doxa(*fitted("t.csv", "--target", "preis"))
+    assert ended.code == 1
+    assert "is not utf-8 text" in ended.said
+    assert "latin-1" in ended.said
+    assert "is no encoding" in doxa(*fitted("t.csv", "--target", "preis", "--encoding", "klingon")).said
+
+
+def test_a_folder_for_a_file_and_a_file_for_a_folder(doxa: Command, tables: Path, runs: Path) -> None:
+    assert "is a folder" in doxa(*fitted(tables, "--target", "price")).said
+    assert "is a folder" in doxa("predict", runs / "houses", tables).said
+    assert "is a file" in doxa("judge", tables / "houses.csv").said
+    assert "is a folder" in doxa("predict", runs / "houses", tables / "rows.csv", "--out", tables, "--force").said
+    ended = doxa("fit", tables / "houses.csv", "--target", "price", "--out", tables / "rows.csv", *TINY)
+    assert "is a file" in ended.said
+    assert ended.code == 1
+
+
+@pytest.mark.parametrize("command", ["judge", "report", "prune", "attack", "predict"])
+def test_a_run_that_is_still_being_written(command: str, doxa: Command, runs: Path, tables: Path) -> None:
+    copy = shutil.copytree(runs / "houses", Path("copy"))
+    spec = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps({**spec, "status": "learning"}))
+    ended = doxa(command, copy, *([tables / "rows.csv"] if command == "predict" else []))
+    assert ended.code == 1
+    assert "copy is still being written, or was interrupted" in ended.said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("fit", "mnits"), "did you mean 'mnist'?"),
+        (("data", "show", "mnits"), "did you mean mnist"),
+        (("data", "path", "fashion"), "did you mean fashion_mnist"),
+        (("judge", "runs/nothing"), "there is no run runs/nothing"),
+        (("report", "nothing"), "there is no run nothing"),
+        (("fit", "nothing.csv", "--target", "y"), "there is no file nothing.csv"),
+        (("fit",), "say what to learn from"),
+        (("fit", "two_moons", "--learner", "variatonal"), "did you mean 'variational'?"),
+        (("fit", "two_moons", "--learner", "variational", "--prior", "gausian"), "did you mean 'gaussian'?"),
+        (("fit", "two_moons", "--net", "mpl:3"), "did you mean 'mlp'?"),
+        (("fit", "two_moons", "--net", "mlp:3,activation=tahn"), "did you mean 'tanh'?"),
+        (("fit", "two_moons", "--set", "epoch=3"), "did you mean 'epochs'?"),
+        (("fit", "two_moons", "--set", "epochs"), "--set takes name=value"),
+        (("fit", "two_moons", "--set", "epochs=few"), "epochs must be of type int"),
+        (("fit", "two_moons", "--set", "hold_out=much"), "hold_out must be a number"),
+        (("fit", "two_moons", "--epochs", "0"), "epochs must be at least 1"),
+        (("fit", "two_moons", "--target", "y"), "target is for a table of your own"),
+        (("fit", "two_moons", "--samples", "3"), "samples is of no use to the learner auto"),
+        (("fit", "two_moons", "--learner", "point", "--noise", "flipout"), "noise is of no use to the learner point"),
+        (("fit", "two_moons", "--config", "nothing.toml"), "cannot be read"),
+        (("fit", "two_moons", "--learner", "variational", "--device", "nonsense"), "cannot be used here"),
+    ],
+)
+def test_an_unknown_name_or_a_setting_without_sense(words: tuple[str, ...], said: str, doxa: Command) -> None:
+    ended = doxa(*words)
+    assert ended.code == 1
+    assert said in ended.said
+    # What was never learned leaves nothing behind: the next attempt may have the folder.
+    assert not Path("runs/two_moons").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("fti",), "did you mean 'fit'?"),
+        (("fit", "two_moons", "--epoch", "3"), "did you mean --epochs?"),
+        (("fit", "two_moons", "--epochs", "three"), "--epochs"),
+        (("predict",), "RUN"),
+        (("data", "gte"), "did you mean 'get'?"),
+        (("judge", "a", "b", "c"), "unexpected extra argument"),
+    ],
+)
+def test_wrong_usage(words: tuple[str, ...], said: str, doxa: Command) -> None:
+    ended = doxa(*words)
+    assert ended.code == 2
+    assert said.lower() in ended.said.lower()
+    assert "--help" in ended.said
+
+
+def test_a_damaged_run(doxa: Command, runs: Path) -> None:
+    copy = shutil.copytree(runs / "houses", Path("copy"))
+    whole = (copy / "belief.doxa").read_bytes()
+    (copy / "belief.doxa").write_bytes(whole[: len(whole) // 2])
+    ended = doxa("judge", copy)
+    assert ended.code == 1
+    assert "belief.doxa" in ended.said
+
+
+def test_an_unexpected_fault_is_one_line_too(doxa: Command, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the sky\nfell")
+
+    monkeypatch.setattr("doxa.runs.open_run", broken)
+    ended = doxa("judge", runs / "houses")
+    assert ended.code == 70
+    assert "unexpected RuntimeError: the sky fell" in ended.said
+    assert "DOXA_TRACEBACK=1" in ended.said
+    monkeypatch.setenv("DOXA_TRACEBACK", "1")
+    assert "Traceback" in doxa("judge", runs / "houses").err
+
+
+def test_a_disk_or_a_memory_that_is_full_is_no_fault(
+    doxa: Command, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for error, said in (
+        (OSError(28, "No space left on device"), "No space left"),
+        (MemoryError(), "not enough memory"),
+    ):
+
+        def full(*_: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr("doxa.runs.open_run", full)
+        ended = doxa("judge", runs / "houses")
+        assert ended.code == 1
+        assert said in ended.said
+
+
+def test_nothing_is_overwritten_unasked(doxa: Command, runs: Path, tables: Path) -> None:
+    Path("mine.csv").write_text("precious")
+    for words in (
+        ("predict", runs / "houses", tables / "rows.csv"),
+        ("judge", runs / "houses"),
+        ("report", runs / "houses"),
+    ):
+        ended = doxa(*words, "--out", "mine.csv")
+        assert ended.code == 1
+        assert "--force" in ended.said
+        assert Path("mine.csv").read_text() == "precious"
+    assert doxa("predict", runs / "houses", tables / "rows.csv", "--out", "mine.csv", "--force").code == 0
+    assert Path("mine.csv").read_text().startswith("mean,std")
+    ended = doxa("fit", tables / "houses.csv", "--target", "price", "--out", runs / "houses", *TINY)
+    assert "already holds a run; go on with it by --resume" in ended.said
+    ended = doxa("prune", runs / "houses", "--out", runs / "flowers")
+    assert "is there already" in ended.said
+
+
+def test_a_class_that_training_never_had(doxa: Command, runs: Path) -> None:
+    path = write(Path("t.csv"), flowers(names=("iris", "tulip")))
+    assert "a class that training never had: 'tulip'" in doxa("judge", runs / "flowers", path).said
+
+
+def test_rows_that_are_needed_and_not_kept(doxa: Command, runs: Path) -> None:
+    for command in (("attack",), ("judge", "--samples", "3"), ("judge", "--shift", "two_moons")):
+        ended = doxa(command[0], runs / "houses", *command[1:])
+        assert "name a TABLE after the run" in ended.said
+        assert "'price'" in ended.said
+
+
+def test_a_table_that_is_too_small(doxa: Command) -> None:
+    path = write(Path("t.csv"), {"x": np.arange(5.0).tolist(), "y": (np.arange(5.0) / 7).tolist()})
+    assert "at least 10" in doxa(*fitted(path, "--target", "y")).said

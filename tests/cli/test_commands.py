@@ -1,0 +1,242 @@
+"""Every command does what it says, in words, in JSON and in silence."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doxa.runs import open_run, pairs
+from doxa.tables import read
+from doxa_cli.demo import QUICK
+
+from .small import TINY, Command, flowers, write
+
+
+def test_fit_shows_scores_and_what_to_do_next(doxa: Command, tables: Path) -> None:
+    ended = doxa("fit", tables / "houses.csv", "--target", "price", *TINY)
+    assert ended.code == 0
+    assert "On 8 rows held out" in ended.out
+    assert "rmse" in ended.out
+    assert "doxa predict runs/houses NEW.csv --out predictions.csv" in ended.out
+    assert ended.err.splitlines()[0].startswith("reading ")
+    assert "read 80 rows" in ended.err
+    assert "price is a quantity (regression); 72 rows to learn from, 8 held out" in ended.err
+    assert "KL weight 0.1" in ended.err
+
+
+def test_images_are_learned_by_a_learner_that_is_said_aloud(doxa: Command) -> None:
+    ended = doxa("fit", "digits", "--net", "mlp:4", "--epochs", "1", "--draws", "4", "--hold-out", "0.2")
+    assert "images: assumed --learner variational --kl-weight 0.1" in ended.err
+    assert "--hold-out is of no use here" in ended.err
+    assert open_run("runs/digits").plan.learner == "variational"
+    assert "doxa predict" not in ended.out
+
+
+def test_predictions_go_to_stdout_or_to_a_file(doxa: Command, runs: Path, tables: Path) -> None:
+    words = ("predict", runs / "houses", tables / "rows.csv", "--samples", "5")
+    printed, written = doxa(*words), doxa(*words, "--out", "p.csv")
+    rows = list(csv.DictReader(printed.out.splitlines()))
+    assert len(rows) == 20
+    assert [*rows[0]] == ["mean", "std", "lower", "upper", "epistemic", "unlike"]
+    assert written.out == ""
+    assert "20 rows predicted, in p.csv" in written.err
+    assert Path("p.csv").read_text() == printed.out
+    wide = list(csv.DictReader(doxa(*words, "--level", "0.99").out.splitlines()))
+    assert all(float(w["upper"]) > float(r["upper"]) for w, r in zip(wide, rows, strict=True))
+
+
+def test_predictions_as_json_are_the_same_numbers(doxa: Command, runs: Path, tables: Path) -> None:
+    words = ("predict", runs / "flowers", tables / "flowers.csv", "--samples", "5")
+    rows = list(csv.DictReader(doxa(*words).out.splitlines()))
+    objects = [json.loads(line) for line in doxa(*words, "--json").out.splitlines()]
+    assert [o["label"] for o in objects] == [r["label"] for r in rows]
+    assert [o["p(iris)"] for o in objects] == pytest.approx([float(r["p(iris)"]) for r in rows], rel=1e-5)
+    summary = json.loads(doxa(*words, "--json", "--out", "p.csv").out)
+    assert summary["rows"] == 80
+    assert summary["out"] == "p.csv"
+
+
+def test_judge_tells_the_stored_result_or_judges_anew(doxa: Command, runs: Path, tables: Path) -> None:
+    stored = json.loads(doxa("judge", runs / "houses", "--json").out)
+    assert stored["scores"] == json.loads((runs / "houses" / "result.json").read_text())["scores"]
+    anew = json.loads(doxa("judge", runs / "houses", tables / "rows.csv", "--samples", "6", "--json").out)
+    assert anew["data"]["rows"] == 20
+    assert anew["data"]["name"] == "rows.csv"
+    assert anew["scores"]["rmse"]["count"] == 6
+    words = doxa("judge", runs / "houses").out
+    assert all(name in words for name in stored["scores"])
+
+
+def test_judge_on_a_named_set_finds_its_held_out_rows_again(doxa: Command, runs: Path) -> None:
+    stored = json.loads(doxa("judge", runs / "digits", "--json").out)
+    again = json.loads(doxa("judge", runs / "digits", "--samples", "8", "--json").out)
+    assert again["scores"]["nll"]["value"] == pytest.approx(stored["scores"]["nll"]["value"], rel=1e-5)
+    named = json.loads(doxa("judge", runs / "digits", "digits", "--samples", "8", "--json").out)
+    assert named["scores"] == again["scores"]
+
+
+def test_held_out_rows_of_a_named_table_are_found_again(doxa: Command) -> None:
+    assert doxa("fit", "two_moons", "--hold-out", "0.3", *TINY, "-q").out == "runs/two_moons\n"
+    stored = json.loads(doxa("judge", "runs/two_moons", "--json").out)
+    again = json.loads(doxa("judge", "runs/two_moons", "--samples", "8", "--json").out)
+    assert again["scores"]["error"] == stored["scores"]["error"]
+
+
+def test_a_shift_is_noticed_by_a_score(doxa: Command, runs: Path, tables: Path) -> None:
+    far = write(Path("far.csv"), {"x": [50.0, -60.0, 70.0], "kind": ["iris", "rose", "iris"]})
+    found = json.loads(doxa("judge", runs / "flowers", tables / "flowers.csv", "--shift", far, "--json").out)
+    assert 0 <= found["scores"]["auroc_entropy"]["value"] <= 1
+    assert "outside" in found["entropy"]
+    same = json.loads(doxa("judge", runs / "digits", "--shift", "digits", "--samples", "4", "--json").out)
+    assert same["scores"]["auroc_entropy"]["value"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_judgement_can_be_written_and_reported(doxa: Command, runs: Path, tables: Path) -> None:
+    assert doxa("judge", runs / "houses", tables / "rows.csv", "--samples", "4", "--out", "j.json", "-q").code == 0
+    assert doxa("report", runs / "houses", "j.json", "--out", "r.html").code == 0
+    assert "rows.csv" in Path("r.html").read_text()
+
+
+def test_report_compares_runs_by_the_names_their_folders_have(doxa: Command, runs: Path) -> None:
+    shutil.copytree(runs / "houses", "other-name")
+    ended = doxa("report", runs / "houses", "other-name", runs / "flowers", "--out", "page.html")
+    assert ended.code == 0
+    assert "other-name" in ended.out
+    assert ended.out.rstrip().endswith("page.html")
+    page = Path("page.html").read_text()
+    assert all(name in page for name in ("houses", "other-name", "flowers"))
+    # A page of our own is written anew, unasked.
+    found = json.loads(doxa("report", runs / "houses", "--out", "page.html", "--json").out)
+    assert found["page"] == "page.html"
+    assert [r["name"] for r in found["results"]] == ["houses"]
+
+
+def test_attack_lowers_the_skill_with_the_radius(doxa: Command, runs: Path, tables: Path) -> None:
+    words = ("attack", runs / "flowers", tables / "flowers.csv", "--samples", "5")
+    found = json.loads(doxa(*words, "--radius", "0", "--radius", "0.5", "--radius", "2", "--json").out)
+    clean, weak, strong = found["attack"]["nll"]
+    assert clean < weak < strong
+    assert "standard deviations" in found["unit"]
+    ended = doxa("attack", runs / "digits", "--rows", "30", "--samples", "3")
+    assert "FGSM on 30 rows of digits; pixels run from 0 to 1" in ended.out
+    assert len(ended.out.splitlines()) == 3 + 5
+
+
+def test_prune_writes_a_run_that_is_smaller_and_judged(doxa: Command, runs: Path) -> None:
+    ended = doxa("prune", runs / "digits", "--fraction", "0.5", "--out", "small", "--samples", "4", "--json")
+    found = json.loads(ended.out)
+    assert found["weights"]["after"] < 0.6 * found["weights"]["before"]
+    assert {*found["scores"]} == {"before", "after"}
+    small = open_run("small")
+    assert small.spec["pruned"]["fraction"] == 0.5
+    weights = small.belief.posterior.relevance
+    assert int((weights > 0).sum()) == found["weights"]["after"]
+    assert small.result()["name"] == "small"
+    stored = json.loads(doxa("judge", "small", "--json").out)["scores"]
+    assert stored["error"]["value"] == pytest.approx(found["scores"]["after"]["error"])
+
+
+def test_prune_of_a_table_run_says_what_it_needs_to_tell_the_cost(doxa: Command, runs: Path, tables: Path) -> None:
+    ended = doxa("prune", runs / "houses", "--out", "a")
+    assert ended.code == 0
+    assert "name a TABLE" in ended.err
+    assert "was never judged" in doxa("judge", "a").said
+    assert doxa("predict", "a", tables / "rows.csv", "-q").out.startswith("mean,")
+    ended = doxa("prune", runs / "houses", tables / "rows.csv", "--out", "b", "--per-layer")
+    assert "before" in ended.out
+    assert json.loads(doxa("judge", "b", "--json").out)["data"]["name"] == "rows.csv"
+
+
+def test_batch_norm_is_renewed_after_pruning(doxa: Command, tables: Path) -> None:
+    words = ("--net", "mlp:8,batch_norm=true", "--learner", "variational", "--epochs", "2", "--draws", "4")
+    fitted = doxa("fit", tables / "houses.csv", "--target", "price", "--out", "r", *words)
+    pruned = doxa("prune", "r", tables / "rows.csv", "--out", "s", "--samples", "4")
+    for ended in (fitted, pruned):
+        assert ended.code == 0
+        assert "BatchNorm" not in ended.err
+    before, after = (open_run(name).belief.buffers[0] for name in ("r", "s"))
+    assert any(not before[k].equal(after[k]) for k in before if "running_mean" in k)
+
+
+def test_version(doxa: Command) -> None:
+    found = json.loads(doxa("version", "--json").out)
+    assert {"doxa", "torch", "python", "compiled_kernels", "cuda"} <= {*found}
+    assert found["doxa"] in doxa("version").out
+    assert doxa("--version").out.strip() == found["doxa"]
+
+
+def test_data_sets_by_name(doxa: Command) -> None:
+    assert "two_moons" in doxa("data", "list").out
+    cards = json.loads(doxa("data", "list", "--json").out)
+    assert {card["name"] for card in cards} >= {"mnist", "digits"}
+    assert "licence" in doxa("data", "show", "mnist").out
+    assert len(doxa("data", "path", "mnist").out.splitlines()) == 4
+    ended = doxa("data", "get", "digits")
+    assert ended.code == 0
+    assert ended.out == ""
+    assert ended.err == "digits needs no files\n"
+    assert json.loads(doxa("data", "path", "digits", "--json").out) == {"name": "digits", "paths": []}
+
+
+def test_the_demo_is_written_and_told(doxa: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from doxa.demo import run
+
+    asked = {}
+
+    def quickly(folder: Path, say: Any, seeds: range, epochs: int | None) -> Any:
+        asked.update(seeds=len(seeds), epochs=epochs)
+        return run(folder, say, seeds, 1, cores=1)
+
+    monkeypatch.setattr("doxa.demo.run", quickly)
+    ended = doxa("demo", "--quick", "--out", "d")
+    assert ended.code == 0
+    assert "belief" in ended.out
+    assert ended.out.rstrip().endswith("d/report.html")
+    assert Path("d/report.html").exists()
+    assert asked == {"seeds": 1, "epochs": QUICK}
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "judge", "report", "attack", "prune"])
+def test_quiet_says_nothing_beside_the_result(command: str, doxa: Command, runs: Path, tables: Path) -> None:
+    table, run = tables / "flowers.csv", runs / "flowers"
+    words = {
+        "fit": (table, "--target", "kind", "--out", "r", *TINY),
+        "predict": (run, table, "--out", "p.csv"),
+        "judge": (run,),
+        "report": (run,),
+        "attack": (run, table, "--radius", "0"),
+        "prune": (run, "--out", "s"),
+    }[command]
+    ended = doxa(command, *words, "--quiet")
+    assert ended.code == 0
+    assert ended.err == ""
+    assert {"fit": "r\n", "predict": "", "report": "report.html\n", "prune": "s\n"}.get(command, ended.out) == ended.out
+
+
+@pytest.mark.parametrize("command", ["fit", "judge", "report", "attack", "prune"])
+def test_json_is_all_there_is_on_stdout(command: str, doxa: Command, runs: Path, tables: Path) -> None:
+    table, run = tables / "flowers.csv", runs / "flowers"
+    words = {
+        "fit": (table, "--target", "kind", "--out", "r", *TINY),
+        "judge": (run, table, "--samples", "4"),
+        "report": (run,),
+        "attack": (run, table, "--radius", "0"),
+        "prune": (run, table, "--out", "s"),
+    }[command]
+    ended = doxa(command, *words, "--json")
+    assert ended.code == 0
+    assert isinstance(json.loads(ended.out), dict)
+
+
+def test_a_table_without_enough_to_learn_from_can_still_be_judged_on(doxa: Command, runs: Path) -> None:
+    path = write(Path("one.csv"), {"x": [0.5], "kind": ["rose"]})
+    assert json.loads(doxa("judge", runs / "flowers", path, "--json").out)["data"]["rows"] == 1
+    x, y = pairs(open_run(runs / "flowers"), read(path))
+    assert x.shape == (1, 1)
+    assert y.tolist() == [1]
+    assert flowers()["kind"][0] in ("iris", "rose")

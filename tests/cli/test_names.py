@@ -1,0 +1,132 @@
+"""What help and completion say without importing the library is what the library has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import typer
+
+from doxa import data, kl_weights, learners, likelihoods, nets, noise, posteriors, priors, rates
+from doxa.auto import KL_WEIGHTS, RATE
+from doxa.runs import Plan
+from doxa.runs.learn import EPOCHS, ROWS
+from doxa.runs.plan import ACTIVATIONS, UNUSED
+from doxa_cli import names
+from doxa_cli.app import app
+from doxa_cli.settings import KINDS
+
+from .small import Command
+
+COMMANDS = ("demo", "fit", "predict", "judge", "report", "attack", "prune", "version", "data")
+
+
+def options() -> dict[str, Any]:
+    """The options of `doxa fit` by the names of their settings."""
+    command: Any = typer.main.get_command(app)
+    return {parameter.name: parameter for parameter in command.commands["fit"].params}
+
+
+@pytest.mark.parametrize(
+    ("static", "table"),
+    [
+        (names.NETS, nets.TABLE),
+        (names.ACTIVATIONS, ACTIVATIONS),
+        (names.PRIORS, priors.TABLE),
+        (names.NOISES, noise.TABLE),
+        (names.LIKELIHOODS, likelihoods.TABLE),
+        (names.KL_WEIGHTS, kl_weights.TABLE),
+        (names.RATES, rates.TABLE),
+        (names.LEARNERS, UNUSED),
+        (names.DATA, data.TABLE),
+    ],
+)
+def test_the_names_are_those_of_the_rooms(static: tuple[str, ...], table: dict[str, Any]) -> None:
+    assert static == tuple(table)
+
+
+def test_every_learner_and_posterior_can_be_reached() -> None:
+    # An ensemble is a learner of any kind with --members; auto is a choice among variational ones.
+    assert {*names.LEARNERS} - {"auto"} == {*learners.TABLE} - {"ensemble"}
+    assert {*names.POSTERIORS} <= {*posteriors.TABLE}
+
+
+@pytest.mark.parametrize(
+    ("setting", "known"),
+    [
+        ("net", (*nets.TABLE, *ACTIVATIONS)),
+        ("prior", priors.TABLE),
+        ("noise", noise.TABLE),
+        ("likelihood", likelihoods.TABLE),
+        ("kl_weight", kl_weights.TABLE),
+        ("lr", rates.TABLE),
+        ("learner", UNUSED),
+        ("posterior", names.POSTERIORS),
+    ],
+)
+def test_the_help_of_a_knob_names_every_member_of_its_room(setting: str, known: Any) -> None:
+    for name in known:
+        assert name in options()[setting].help
+
+
+def test_every_knob_of_a_plan_is_an_option_and_tells_its_default() -> None:
+    for field in fields(Plan):
+        option = options()[field.name]
+        assert f"--{field.name.replace('_', '-')}" in option.opts
+        if field.default not in (None, False):
+            assert option.show_default.split(";")[0] == str(field.default)
+    for name in {*KINDS} - {"source"}:
+        assert f"--{name.replace('_', '-')}" in options()[name].opts
+    said = {name: options()[name].show_default for name in ("kl_weight", "lr", "epochs", "batch_size")}
+    assert said["kl_weight"].endswith(",".join(f"{w:g}" for w in KL_WEIGHTS))
+    assert said["lr"].endswith(f"{RATE:g}")
+    assert said["epochs"].startswith(f"{EPOCHS};")
+    assert said["batch_size"].startswith(f"{ROWS};")
+
+
+SCRIPT = """
+import json, sys, time
+start = time.perf_counter()
+from doxa_cli.app import main
+code = main(sys.argv[1:])
+print(json.dumps({"modules": sorted({name.partition(".")[0] for name in sys.modules}), "code": code,
+                  "seconds": time.perf_counter() - start}), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["--version"]])
+def test_help_imports_typer_and_rich_alone(words: list[str]) -> None:
+    command = [sys.executable, "-c", SCRIPT, *words]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    found = json.loads(ended.stderr)
+    print(f"doxa {' '.join(words)}: {found['seconds']:.2f} s")
+    assert found["code"] == 0
+    assert ended.stdout
+    assert not {"doxa", "torch", "numpy", "sklearn", "matplotlib", "safetensors"} & {*found["modules"]}
+
+
+def test_every_command_has_help(doxa: Command) -> None:
+    assert all(command in doxa("--help").out for command in COMMANDS)
+    assert doxa().out == doxa("--help").out
+    for command in COMMANDS:
+        ended = doxa(command, "--help")
+        assert ended.code == 0
+        assert f"doxa {command}" in ended.out
+    assert "list" in doxa("data").out
+
+
+def test_the_shell_can_complete_commands_options_and_names() -> None:
+    def completed(line: str) -> str:
+        asked = {"_DOXA_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+        command = [sys.executable, "-m", "doxa_cli"]
+        return subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True).stdout
+
+    assert "fit" in completed("doxa f").split()
+    assert "--kl-weight" in completed("doxa fit --kl").split()
+    assert completed("doxa fit --prior sc").split() == ["scale_mixture"]
+    assert completed("doxa data get fash").split() == ["fashion_mnist"]

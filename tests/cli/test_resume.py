@@ -1,0 +1,54 @@
+"""A run that is interrupted says how to go on, and goes on to the same bytes."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from .small import Command, started
+
+WORDS = ("--target", "price", "--net", "mlp:8", "--learner", "variational", "--draws", "4", "--epochs", "250")
+
+
+def test_control_c_keeps_what_was_learned_and_resume_goes_on_to_the_same_bytes(doxa: Command, tables: Path) -> None:
+    table = tables / "houses.csv"
+    process = started("fit", table, "--out", "cut", *WORDS)
+    deadline = time.monotonic() + 60
+    while not list(Path("cut").glob("training/*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    last = err.splitlines()[-1]
+    assert last.startswith("doxa: interrupted")
+    assert "kept in cut" in last
+    assert "--resume" in last
+    assert not Path("cut/belief.doxa").exists()
+    assert "still being written, or was interrupted" in doxa("judge", "cut").said
+
+    assert "already holds a run" in doxa("fit", table, "--out", "cut", *WORDS).said
+    other = doxa("fit", table, "--out", "cut", *WORDS, "--seed", "1", "--resume")
+    assert other.code == 1
+    assert "has another" in other.said
+    changed = doxa("fit", table, "--out", "cut", *WORDS, "--noise", "flipout", "--resume")
+    assert "has another plan (noise: local there, flipout here)" in changed.said
+    assert doxa("fit", table, "--out", "cut", *WORDS, "--resume", "-q").code == 0
+    assert doxa("fit", table, "--out", "whole", *WORDS, "-q").code == 0
+    assert Path("cut/belief.doxa").read_bytes() == Path("whole/belief.doxa").read_bytes()
+    # Going on with what is finished changes nothing.
+    assert doxa("fit", table, "--out", "cut", *WORDS, "--resume", "-q").code == 0
+    assert Path("cut/belief.doxa").read_bytes() == Path("whole/belief.doxa").read_bytes()
+
+
+def test_control_c_before_anything_was_learned_is_one_line(tables: Path) -> None:
+    process = started("fit", tables / "houses.csv", "--out", "r", *WORDS)
+    assert process.stderr
+    assert process.stderr.readline().startswith("reading ")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    # Interrupted while it imports C code, Python ends itself by the signal: to a shell that is 130 too.
+    assert process.returncode in (130, -signal.SIGINT)
+    assert err.splitlines()[-1].startswith("doxa: interrupted")
+    assert not Path("r").exists()
