@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 DOXA_DATA ?= ../shared/data
 export DOXA_DATA
 
-.PHONY: test demo lint laws bench clean
+.PHONY: test demo lint laws bench docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -29,5 +29,13 @@ demo: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/step_cost.py
 
+$(VENV)/.documented: $(VENV)/.installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+docs: $(VENV)/.documented
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo site/index.html
+
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,48 @@
+"""How docstrings are read for the API pages: objects under their public names, equations set apart."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+import griffe
+from rooms import owners, rooms
+
+
+class PublicNames(griffe.Extension):
+    """`doxa.priors.gaussian.Gaussian` is shown as users call it: `doxa.priors.gaussian`."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Rename every public object of the package."""
+        if pkg.path != "doxa":
+            return
+        for defined, name in owners(rooms()).items():
+            if name.word == "TABLE":
+                continue
+            found = pkg[defined.removeprefix("doxa.")]
+            found.name = name.word
+            found.parent = pkg if name.room == "doxa" else pkg[name.room.removeprefix("doxa.")]
+
+
+class Equations(griffe.Extension):
+    """A paragraph that is no sentence is an equation, or says shapes: it keeps its lines and its spaces."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Mark the equations of one docstring."""
+        if obj.docstring is not None:
+            obj.docstring.value = marked(obj.docstring.value)
+
+
+def marked(words: str) -> str:
+    """Markdown in which every paragraph after the first that does not end a sentence is a block of its own."""
+    first, *others = re.split(r"\n\s*\n", words)
+    return "\n\n".join([first, *(_block(p) if _is_equation(p) else p for p in others)])
+
+
+def _is_equation(paragraph: str) -> bool:
+    return not paragraph.startswith("`") and paragraph.rstrip()[-1:] not in ".?!"
+
+
+def _block(paragraph: str) -> str:
+    return f'<div class="equation">{html.escape(paragraph.replace("`", ""), quote=False)}</div>'

@@ -1,0 +1,265 @@
+"""Tables and numbers of the pages that are made from files and code, never typed.
+
+A page with `generated: true` at its head may call the functions below in double braces.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+BENCH = Path(__file__).resolve().parents[2] / "results" / "bench"
+# With hyphens at which no line breaks.
+NETS = {"mlp1200": "784‑1200‑1200‑10", "mlp400": "784‑400‑400‑10", "lenet5": "LeNet‑5"}
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill in the page."""
+    return rendered(markdown) if page.meta.get("generated") else markdown
+
+
+def rendered(markdown: str) -> str:
+    """The Markdown of a page with every call in double braces replaced by what it gives."""
+    return jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(markdown).render(**FUNCTIONS)
+
+
+def bench(name: str) -> dict[str, Any]:
+    """The results of a benchmark, as it wrote them."""
+    return json.loads((BENCH / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def has_bench(name: str) -> bool:
+    """Whether a benchmark has been run and its results kept."""
+    return (BENCH / f"{name}.json").exists()
+
+
+def cost(step: str) -> str:
+    """How many times a plain step one step of a belief takes, e.g. of `mlp1200 local gaussian`."""
+    return f"{bench('step_cost')['steps'][step]['ratio']:.1f}"
+
+
+def memory_ratio(step: str) -> str:
+    """How many times the memory of a plain net learning a belief takes."""
+    return f"{bench('step_cost')['memory'][step]['ratio']:.1f}"
+
+
+def step_cost() -> str:
+    """Every training step that was measured."""
+    rows = []
+    for name, found in bench("step_cost")["steps"].items():
+        net, _, how = name.partition(" ")
+        spread = f"{found['low']:.2f} – {found['high']:.2f}"
+        rows.append(
+            (NETS.get(net, net), how, f"{found['plain_ms']:.1f}", f"{found['ms']:.1f}", f"{found['ratio']:.2f}", spread)
+        )
+    return table(("net", "learned with", "plain, ms", "belief, ms", "ratio", "spread of the ratio"), rows, words=2)
+
+
+def memory() -> str:
+    """The peak memory that was measured."""
+    rows = []
+    for name, found in bench("step_cost")["memory"].items():
+        net, _, how = name.partition(" ")
+        numbers = f"{found['plain_mb']:.0f}", f"{found['belief_mb']:.0f}", f"{found['ratio']:.2f}"
+        rows.append((NETS.get(net, net), how, *numbers))
+    return table(("net", "learned with", "plain, MB", "belief, MB", "ratio"), rows, words=2)
+
+
+def mnist() -> str:
+    """Test scores after ten epochs of MNIST."""
+    columns = {"error": "error, %", "nll": "NLL", "ece": "ECE, %", "brier": "Brier", "median_scale": "median scale"}
+    rows = []
+    for name, found in bench("mnist_ten_epochs")["rows"].items():
+        rows.append((name, *(_with_error(found["summary"][column]) for column in columns)))
+    return table(("", *columns.values()), rows)
+
+
+def mnist_validation() -> str:
+    """The validation NLL by which the KL weight was chosen."""
+    found = bench("mnist_ten_epochs")["validation_nll"]
+    best = min(found, key=found.get)
+    rows = [(f"{float(w):g}", f"**{nll:.4f}**" if w == best else f"{nll:.4f}") for w, nll in found.items()]
+    return table(("KL weight", "validation NLL"), rows, words=0)
+
+
+def mnist_score(weight: float, score: str) -> str:
+    """One test score of MNIST with its standard error over seeds."""
+    rows = bench("mnist_ten_epochs")["rows"].values()
+    return _with_error(next(row for row in rows if row["weight"] == weight)["summary"][score])
+
+
+def mnist_best() -> float:
+    """The KL weight with the lowest validation NLL."""
+    found = bench("mnist_ten_epochs")["validation_nll"]
+    return float(min(found, key=found.get))
+
+
+def estimators() -> str:
+    """The estimators with their defaults, set by set."""
+    found = bench("estimators")
+    published = found["settings"]["pbp"]
+    heads = ("data", "log-likelihood", "PBP, published", "RMSE", "90 % coverage", "fit, s")
+    scores = ("log_likelihood", None, "rmse", "coverage_90", "seconds")
+    rows = []
+    for name in published:
+        own = found["sets"][name]
+        rows.append((name, *(_with_error(own[s]) if s else f"{published[name]:g}" for s in scores)))
+    regression = table(heads, rows)
+    heads = ("data", "NLL", "MLPClassifier's", "error", "MLPClassifier's", "ECE", "MLPClassifier's")
+    scores = ("nll", "mlp_nll", "error", "mlp_error", "ece", "mlp_ece")
+    others = [name for name in found["sets"] if name not in published]
+    rows = [(name, *(_with_error(found["sets"][name][s]) for s in scores)) for name in others]
+    return f"{regression}\n\n{table(heads, rows)}"
+
+
+def stamp(name: str) -> str:
+    """Where the numbers of a benchmark come from."""
+    found = bench(name)
+    versions = ", ".join(f"{k} {v}" for k, v in found["versions"].items())
+    seeds = ", ".join(map(str, found["seeds"]))
+    return (
+        f"*{versions}; {found['device']}; seeds {seeds}; {found['seconds']:.0f} s in all; commit "
+        f"`{found['commit']}`; `results/bench/{name}.json`.*"
+    )
+
+
+def settings(name: str) -> str:
+    """The settings that a benchmark wrote down."""
+
+    def shown(value: Any) -> str:
+        return ", ".join(map(shown, value)) if isinstance(value, list) else str(value)
+
+    return "; ".join(f"{k.replace('_', ' ')} {shown(v)}" for k, v in bench(name)["settings"].items())
+
+
+def other_benchmarks() -> str:
+    """Benchmarks that this page has no words for yet, with the settings they wrote down."""
+    known = ("step_cost", "mnist_ten_epochs", "estimators")
+    names = [path.stem for path in sorted(BENCH.glob("*.json")) if path.stem not in known]
+    return "\n\n".join(f"## {name.replace('_', ' ')}\n\n{settings(name)}.\n\n{stamp(name)}" for name in names)
+
+
+def data_sets() -> str:
+    """Every data set in a line."""
+    from doxa import data
+
+    rows = [
+        (f"[`{c.name}`](#{anchor(c.name)})", c.task, f"{c.rows:,}", _shape(c.shape), _bytes(c.bytes), c.licence)
+        for c in data.cards()
+    ]
+    return table(("name", "task", "rows", "a row", "files", "licence"), rows, words=2)
+
+
+def data_cards() -> str:
+    """All that is known of every data set."""
+    from doxa import data
+
+    parts = []
+    for card in data.cards():
+        home = f"<{card.home}>" if card.home.startswith("http") else card.home
+        lines = [f"## {card.name} {{ #{anchor(card.name)} }}", "", card.description, ""]
+        lines += [f"- Cite: {card.citation}.", f"- Licence: {card.licence}.", f"- Source: {home}"]
+        lines += [f"- {card.note}"] if card.note else []
+        lines += [f"- Files: {', '.join(f'`{file.path}`' for file in card.files)}"] if card.files else []
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def commands() -> str:
+    """Every command with its arguments and options, as `doxa … --help` has them."""
+    import typer
+
+    from doxa_cli.app import app
+
+    return "\n\n".join(_command("doxa", typer.main.get_command(app)))
+
+
+def anchor(name: str) -> str:
+    return name.replace("/", "-").replace("_", "-").lower()
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> str:
+    """A Markdown table, its first `words` columns to the left and the others to the right."""
+    lines = [heads, ["---" if place < words else "---:" for place in range(len(heads))], *rows]
+    return "\n".join(f"| {' | '.join(str(cell).replace('|', '&#124;') for cell in line)} |" for line in lines)
+
+
+def _command(path: str, command: Any) -> list[str]:
+    inner = getattr(command, "commands", {})
+    if inner:
+        return [part for name, each in inner.items() for part in _command(f"{path} {name}", each)]
+    said = [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
+    options, arguments = [], []
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            arguments.append(f" {parameter.metavar}" if parameter.required else f" [{parameter.metavar}]")
+        elif parameter.name != "help":
+            options.append((_flags(parameter), parameter.help, _default(parameter)))
+    lines = [f"### {path}", "", "```", f"{path}{''.join(arguments)} [OPTIONS]", "```", "", "\n\n".join(said)]
+    listed = [p for p in command.params if p.param_type_name == "argument"]
+    lines += [""] if listed else []
+    lines += [f"- `{p.metavar}`: {p.help}" for p in listed]
+    return ["\n".join(lines), *([table(("option", "what it does", "default"), options, words=3)] if options else [])]
+
+
+def _flags(option: Any) -> str:
+    names = ", ".join(f"`{name}`" for name in option.opts)
+    return names if not option.metavar else f"{names[:-1]} {option.metavar}`"
+
+
+def _default(option: Any) -> str:
+    said = option.show_default
+    if isinstance(said, str):
+        return said
+    return f"{option.default}" if said and option.default is not None else ""
+
+
+def _with_error(found: dict[str, float]) -> str:
+    """A mean and its standard error, to the error's second digit."""
+    mean, error = found["mean"], found["se"]
+    if not error:
+        return f"{mean:.3g}"
+    places = max(0, 1 - _magnitude(error))
+    return f"{mean:.{places}f} ± {error:.{places}f}"
+
+
+def _magnitude(number: float) -> int:
+    return int(f"{number:e}".partition("e")[2])
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return " × ".join(map(str, shape))
+
+
+def _bytes(count: int) -> str:
+    if not count:
+        return "none"
+    power = min(3, (len(str(count)) - 1) // 3)
+    return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB')[power]}"
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    f.__name__: f
+    for f in (
+        commands,
+        cost,
+        data_cards,
+        data_sets,
+        estimators,
+        has_bench,
+        memory,
+        memory_ratio,
+        mnist,
+        mnist_best,
+        mnist_score,
+        mnist_validation,
+        other_benchmarks,
+        settings,
+        stamp,
+        step_cost,
+    )
+}

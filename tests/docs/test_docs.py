@@ -1,0 +1,224 @@
+"""What the documentation says is so: its code runs and prints what is shown, and its API pages list what is public.
+
+Python blocks of a page run in order in one namespace, in a folder of their own; so do the lines of `sh` blocks that
+begin with `doxa `. A block under a comment `<!-- not run: why -->` is left alone, one under `<!-- file: NAME -->` is
+written to that file. A `text` block right after one that ran is what it printed: words must agree, numbers may differ.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import re
+import shlex
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+
+FENCE = re.compile(r"^```(\w*)\s*$\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+NOT_RUN = re.compile(r"<!-- not run: .+? -->\s*$")
+FILE = re.compile(r"<!-- file: (\S+) -->\s*$")
+NUMBER = re.compile(r"[-−]?\b(\d{1,3}(,\d{3})+|\d+)(\.\d+)?(e[-+]?\d+)?\b")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: its language, its text, the line it begins on, whether it is run, the file it is meant as."""
+
+    language: str
+    text: str
+    line: int
+    runs: bool
+    file: str | None
+
+    def commands(self) -> Iterator[list[str]]:
+        """The command lines of a `sh` block that are Doxa's own."""
+        for line in self.text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["doxa"]:
+                yield words[1:]
+
+
+def blocks(page: Path) -> list[Block]:
+    """Every fenced block of a page."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for fence in FENCE.finditer(text):
+        line = text.count("\n", 0, fence.start()) + 2
+        before = text[: fence.start()]
+        named = FILE.search(before)
+        found.append(Block(fence[1], fence[2], line, NOT_RUN.search(before) is None, named[1] if named else None))
+    return found
+
+
+def run(page: Path, namespace: dict[str, Any]) -> Iterator[tuple[Block, str, Block | None]]:
+    """Run a page; after each block that was run: the block, what it printed, and the block that says what it prints."""
+    found = blocks(page)
+    for block, after in zip(found, [*found[1:], None], strict=True):
+        if block.file is not None:
+            Path(block.file).write_text(block.text, encoding="utf-8")
+        if not block.runs or block.language not in ("python", "sh"):
+            continue
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            if block.language == "python":
+                padding = "\n" * (block.line - 1)  # so that a traceback names the line of the page
+                exec(compile(padding + block.text, str(page), "exec"), namespace)
+            else:
+                _command_lines(block)
+        expected = after if after is not None and after.language == "text" else None
+        yield block, printed.getvalue(), expected
+
+
+def _command_lines(block: Block) -> None:
+    from doxa_cli.app import main
+
+    for words in block.commands():
+        code = main(words)
+        assert code == 0, f"line {block.line}: doxa {shlex.join(words)} ended with {code}"
+
+
+def masked(text: str) -> str:
+    """The words of an output in their order, without its numbers, its rules and the ends of its lines."""
+    return " ".join(NUMBER.sub("#", re.sub("─+", "─", text)).split())
+
+
+def ids(page: Path) -> str:
+    return page.stem
+
+
+@pytest.fixture
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own, no data but what comes along, and a terminal of one width."""
+    data = tmp_path / "data"
+    data.mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DOXA_DATA", str(data))
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def given(page: Path) -> dict[str, Any]:
+    """What a page takes for granted: the README leaves the rows to the reader."""
+    if page.name != "README.md":
+        return {"__name__": "__main__"}
+    rows = torch.Generator().manual_seed(0)
+
+    def some(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.rand(count, 784, generator=rows), torch.randint(10, (count,), generator=rows)
+
+    (x, y), (xv, yv), (x_test, y_test) = some(128), some(32), some(32)
+    return {"__name__": "__main__", "x": x, "y": y, "xv": xv, "yv": yv, "x_test": x_test, "y_test": y_test}
+
+
+@pytest.mark.usefixtures("_alone")
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b.language in ("python", "sh") for b in blocks(p))], ids=ids)
+def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page: Path) -> None:
+    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for block, printed, expected in run(page, given(page)):
+            if expected is not None:
+                assert masked(printed) == masked(expected.text), f"{page.name}, line {block.line}"
+
+
+def test_blocks_that_are_not_run_are_few_and_say_why() -> None:
+    left_out = [b for page in PAGES for b in blocks(page) if b.language == "python" and not b.runs]
+    assert len(left_out) <= 2
+
+
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Import a hook of the site by name."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "hooks"))
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in {"api", "docstrings", "figures", "mathematics", "rooms"} - before:
+        sys.modules.pop(name, None)
+
+
+def test_every_room_has_a_page_with_exactly_its_public_names(hook: Any) -> None:
+    found = hook("rooms").rooms()
+    assert {"doxa", "doxa.priors", "doxa.judge", "doxa.runs", "doxa.estimators"} <= set(found)
+    for room in found.values():
+        module = importlib.import_module(room.path)
+        words = [name.word for name in room.names] + [inner.rpartition(".")[2] for inner in room.rooms]
+        if hasattr(module, "__all__"):
+            assert sorted(words) == sorted(module.__all__), room.path
+        text = hook("api").page(room, found)
+        for name in room.names:
+            shown = f"::: {name.defined}\n" in f"{text}\n" or f"## {name.word} {{ #{name.public} }}" in text
+            assert shown, name.public
+
+
+def test_a_public_name_is_described_by_the_docstring_of_what_it_names(hook: Any) -> None:
+    for room in hook("rooms").rooms().values():
+        for name in room.names:
+            public = getattr(importlib.import_module(name.room), name.word)
+            assert getattr(importlib.import_module(name.module), name.written) is public, name.public
+
+
+def test_a_new_member_of_a_room_appears_by_itself(hook: Any, tmp_path: Path) -> None:
+    room = tmp_path / "doxa" / "priors"
+    room.mkdir(parents=True)
+    for path in hook("rooms").OPEN:
+        (tmp_path / f"{path.replace('.', '/')}.py").write_text('"""Open."""\n')
+    (tmp_path / "doxa" / "__init__.py").write_text('"""Doxa."""\nfrom doxa import priors\n__all__ = ["priors"]\n')
+    (room / "__init__.py").write_text(
+        '"""PRIOR."""\nfrom doxa.priors.spike import Spike as spike\n__all__ = ["spike"]\n'
+    )
+    found = hook("rooms").rooms(tmp_path)
+    assert found["doxa"].rooms == ("doxa.priors",)
+    assert "::: doxa.priors.spike.Spike" in hook("api").page(found["doxa.priors"], found)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "\ngenerated: true\n" in p.read_text()], ids=ids)
+def test_a_generated_page_is_filled_in(hook: Any, page: Path) -> None:
+    text = hook("figures").rendered(page.read_text(encoding="utf-8"))
+    assert "{{" not in text
+    assert "| " in text
+
+
+def test_numbers_of_the_benchmarks_are_those_of_their_files(hook: Any) -> None:
+    figures = hook("figures")
+    steps = figures.bench("step_cost")["steps"]
+    for name, found in steps.items():
+        assert f"{found['ratio']:.2f}" in figures.step_cost()
+        assert figures.cost(name) == f"{found['ratio']:.1f}"
+    best = figures.bench("mnist_ten_epochs")["rows"]
+    assert any(row["weight"] == figures.mnist_best() for row in best.values())
+    assert figures._with_error({"mean": 0.056412, "se": 0.001048}) == "0.0564 ± 0.0010"
+    assert figures._with_error({"mean": 1234.5, "se": 87.6}) == "1234 ± 88"
+
+
+def test_every_page_is_in_the_navigation_and_names_no_place_of_one_machine() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f": {page.name}\n" in navigation, page.name
+        assert not re.search(r"/(work|root|home|tmp|Users)/", page.read_text(encoding="utf-8")), page.name
+
+
+def test_equations_in_docstrings_are_set_apart_from_sentences(hook: Any) -> None:
+    pytest.importorskip("griffe", reason="the documentation's own packages are not installed")
+    marked = hook("docstrings").marked
+    words = "A prior.\n\np(w) = N(w; 0, s²),  s < 1\n\n`s` is positive.\nNeal (1996), Bayesian learning."
+    assert marked(words).split("\n\n")[1] == '<div class="equation">p(w) = N(w; 0, s²),  s &lt; 1</div>'
+    assert marked(words).split("\n\n")[2] == "`s` is positive.\nNeal (1996), Bayesian learning."
+
+
+def test_formulas_become_mathml(hook: Any) -> None:
+    pytest.importorskip("latex2mathml", reason="the documentation's own packages are not installed")
+    content = hook("mathematics").on_page_content('<p><span class="arithmatex">\\(a &lt; b\\)</span></p>')
+    assert content.startswith("<p><math")
+    assert "arithmatex" not in content
+    block = hook("mathematics").on_page_content('<div class="arithmatex">\\[\\frac{1}{N}\\]</div>')
+    assert block.startswith('<div class="formula"><math')
+    assert "<mfrac>" in block
