@@ -11,7 +11,7 @@ from rooms import Name, Room, owners, rooms
 def on_config(config: Any) -> Any:
     """Enter the pages in the navigation."""
     pages = [{room.path: room.page} for room in rooms().values()]
-    config.nav.append({"API": ["api/index.md", *pages]})
+    config.nav.append({"API": [{"Every room": "api/index.md"}, *pages]})
     return config
 
 

@@ -71,11 +71,14 @@ def memory() -> str:
 
 def mnist() -> str:
     """Test scores after ten epochs of MNIST."""
-    columns = {"error": "error, %", "nll": "NLL", "ece": "ECE, %", "brier": "Brier", "median_scale": "median scale"}
+    columns = {"error": "error, %", "nll": "NLL", "ece": "ECE, %", "brier": "Brier"}
     rows = []
-    for name, found in bench("mnist_ten_epochs")["rows"].items():
-        rows.append((name, *(_with_error(found["summary"][column]) for column in columns)))
-    return table(("", *columns.values()), rows)
+    for found in bench("mnist_ten_epochs")["rows"].values():
+        of = found["summary"]
+        chosen = " (chosen)" if found["weight"] == mnist_best() else ""
+        scale = f"{of['median_scale']['mean']:.3f}"
+        rows.append((f"{found['weight']:g}{chosen}", *(_with_error(of[column]) for column in columns), scale))
+    return table(("KL weight", *columns.values(), "median scale"), rows)
 
 
 def mnist_validation() -> str:
@@ -148,10 +151,10 @@ def data_sets() -> str:
     from doxa import data
 
     rows = [
-        (f"[`{c.name}`](#{anchor(c.name)})", c.task, f"{c.rows:,}", _shape(c.shape), _bytes(c.bytes), c.licence)
+        (f"[`{c.name}`](#{anchor(c.name)})", c.task, f"{c.rows:,}", _shape(c.shape), _bytes(c.bytes))
         for c in data.cards()
     ]
-    return table(("name", "task", "rows", "a row", "files", "licence"), rows, words=2)
+    return table(("name", "task", "rows", "a row", "files"), rows, words=2)
 
 
 def data_cards() -> str:
@@ -219,27 +222,24 @@ def _default(option: Any) -> str:
 
 
 def _with_error(found: dict[str, float]) -> str:
-    """A mean and its standard error, to the error's second digit."""
+    """A mean and its standard error on one line, to the error's first digit, or its second after a 1."""
     mean, error = found["mean"], found["se"]
     if not error:
         return f"{mean:.3g}"
-    places = max(0, 1 - _magnitude(error))
-    return f"{mean:.{places}f} ± {error:.{places}f}"
-
-
-def _magnitude(number: float) -> int:
-    return int(f"{number:e}".partition("e")[2])
+    digits, _, power = f"{error:.1e}".partition("e")
+    places = max(0, (1 if digits.startswith("1") else 0) - int(power))
+    return f"{mean:.{places}f}\u00a0±\u00a0{error:.{places}f}"
 
 
 def _shape(shape: Sequence[int]) -> str:
-    return " × ".join(map(str, shape))
+    return "\u00a0×\u00a0".join(map(str, shape))
 
 
 def _bytes(count: int) -> str:
     if not count:
         return "none"
     power = min(3, (len(str(count)) - 1) // 3)
-    return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB')[power]}"
+    return f"{count / 1000**power:.3g}\u00a0{('B', 'kB', 'MB', 'GB')[power]}"
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

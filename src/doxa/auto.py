@@ -27,6 +27,8 @@ from doxa.predict import Draws
 from doxa.priors.gaussian import Gaussian as GaussianPrior
 from doxa.randomness import generator, seed_of
 
+__all__ = ["Chosen", "Trial", "choose"]
+
 KL_WEIGHTS = (1.0, 0.1, 0.01)
 FOLDS = 5
 STEPS = 4000  # at most, of each training

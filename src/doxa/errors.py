@@ -21,7 +21,7 @@ class Diverged(DoxaError, ArithmeticError):
 
 
 class BrokenFile(DoxaError, OSError):
-    """A file that cannot be read as a belief or a checkpoint, or could not be written."""
+    """A file that cannot be read as what it should be, fetched or written."""
 
 
 class Interrupted(DoxaError, KeyboardInterrupt):

@@ -20,6 +20,8 @@ from doxa.errors import BadInput
 from doxa.nets.mlp import mlp
 from doxa.predict import Draws
 
+__all__ = ["BayesianClassifier", "BayesianRegressor"]
+
 Array = NDArray[Any]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +17,6 @@ from doxa_cli.terminal import Say, notes, printable, put, put_json, reading
 
 if TYPE_CHECKING:
     from doxa.runs import Material, Opened
-
-STEPS = 4000  # at least, of a training on images
 
 
 def fit(
@@ -100,10 +97,9 @@ def _assumed(settings: dict[str, Any], material: Material, say: Say) -> dict[str
     images = material.train[0].dim() == 4
     if "learner" in settings or not images:
         return {}
-    from doxa.runs.learn import EPOCHS, ROWS
+    from doxa.runs.learn import enough_epochs
 
-    steps = math.ceil(len(material.train[1]) / settings.get("batch_size", ROWS))
-    assumed = {"kl_weight": "0.1", "epochs": max(EPOCHS, math.ceil(STEPS / steps))}
+    assumed = {"kl_weight": "0.1", "epochs": enough_epochs(len(material.train[1]), settings.get("batch_size"))}
     assumed = {"learner": "variational", **{k: v for k, v in assumed.items() if k not in settings}}
     say("images: assumed " + " ".join(f"--{k.replace('_', '-')} {v}" for k, v in assumed.items()))
     return assumed

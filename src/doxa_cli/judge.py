@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from doxa_cli import names
 from doxa_cli.options import Device, Encoding, Force, Json, Quiet, Run, argument, option
-from doxa_cli.rows import require_rows
+from doxa_cli.rows import Rows, require_rows
 from doxa_cli.scores import show_findings, show_scores
 from doxa_cli.terminal import notes, put_json
 from doxa_cli.writing import require_free
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from doxa.runs import Opened
 
 
 def judge(
@@ -31,13 +36,16 @@ def judge(
     """Print the scores of a run on the rows held out, or on a table; and how well it notices what is foreign."""
     say = notes(quiet)
     require_free(out, force)
-    from doxa.runs import open_run
+    from doxa.runs import foreign, open_run
 
     opened = open_run(run, device)
     if table is None and shift is None and samples is None:
         found = opened.result()
     else:
-        found = _judged(opened, table, samples, shift, encoding, say)
+        rows = require_rows(opened, table, encoding, say)
+        outside = None if shift is None else foreign(opened, shift, encoding)
+        say(f"judging on {len(rows.y):,} rows of {rows.name}")
+        found = (_scores if out is None else _evidence)(opened, rows, outside, samples or opened.plan.draws)
     if out is not None:
         from doxa.results import write_result
 
@@ -45,28 +53,33 @@ def judge(
     if as_json:
         put_json({"run": str(run), **found})
         return
-    data = found.get("data", {})
-    show_scores(f"{run}: {data.get('rows', '?'):,} rows of {data.get('name', 'data')}", found["scores"])
+    about = found.get("data", {})
+    show_scores(f"{run}: {about.get('rows', 0):,} rows of {about.get('name', 'data')}", found["scores"])
     if not quiet:
         show_findings(found.get("findings", []))
 
 
-def _judged(opened: Any, table: str | None, samples: int | None, shift: str | None, encoding: str, say: Any) -> Any:
+def _scores(opened: Opened, rows: Rows, outside: Tensor | None, samples: int) -> dict[str, Any]:
+    """What there is to say of a belief in numbers and words."""
+    from doxa.judge import judge
+
+    found = judge(opened.belief, (rows.x, rows.y), samples, opened.plan.seed, outside).as_dict()
+    return {"data": {"name": rows.name, "rows": found.pop("rows")}, **found}
+
+
+def _evidence(opened: Opened, rows: Rows, outside: Tensor | None, samples: int) -> dict[str, Any]:
+    """The same, and all that a report draws; it takes several times as long."""
     from doxa.batch_norm import has_batch_norm
     from doxa.judge.evidence import evidence
-    from doxa.runs import foreign
 
-    rows = require_rows(opened, table, encoding, say)
-    outside = None if shift is None else foreign(opened, shift, encoding)
-    plan = opened.plan
     return evidence(
         opened.belief,
         (rows.x, rows.y),
-        name=opened.folder.name,
-        samples=samples or plan.draws,
-        seed=plan.seed,
+        name=opened.folder.resolve().name,
+        samples=samples,
+        seed=opened.plan.seed,
         out_of_distribution=outside,
         refresh=rows.training if has_batch_norm(opened.belief.net) else None,
         about={**opened.spec["about"], "name": rows.name, "classes": list(opened.classes) or None},
-        settings={k: v for k, v in plan.state().items() if v is not None},
+        settings={k: v for k, v in opened.plan.state().items() if v is not None},
     )

@@ -75,7 +75,8 @@ Rate = Annotated[
     _one_of(RATES, "RATE", LEARNING, ", as in step:0.01,10, or a number.", "cosine:0.001; auto: 0.005"),
 ]
 Epochs = Annotated[
-    int | None, option("N", "Passes over the rows, at most.", panel=LEARNING, default="20; auto: as needed")
+    int | None,
+    option("N", "Passes over the rows, at most.", panel=LEARNING, default="20, or 4000 steps; auto: as needed"),
 ]
 BatchSize = Annotated[int | None, option("N", "Rows a step.", panel=LEARNING, default="128; auto: by the rows")]
 Patience = Annotated[

@@ -15,7 +15,7 @@ import typer
 from doxa import data, kl_weights, learners, likelihoods, nets, noise, posteriors, priors, rates
 from doxa.auto import KL_WEIGHTS, RATE
 from doxa.runs import Plan
-from doxa.runs.learn import EPOCHS, ROWS
+from doxa.runs.learn import EPOCHS, ROWS, STEPS
 from doxa.runs.plan import ACTIVATIONS, UNUSED
 from doxa_cli import names
 from doxa_cli.app import app
@@ -85,7 +85,7 @@ def test_every_knob_of_a_plan_is_an_option_and_tells_its_default() -> None:
     said = {name: options()[name].show_default for name in ("kl_weight", "lr", "epochs", "batch_size")}
     assert said["kl_weight"].endswith(",".join(f"{w:g}" for w in KL_WEIGHTS))
     assert said["lr"].endswith(f"{RATE:g}")
-    assert said["epochs"].startswith(f"{EPOCHS};")
+    assert said["epochs"].startswith(f"{EPOCHS}, or {STEPS} steps;")
     assert said["batch_size"].startswith(f"{ROWS};")
 
 

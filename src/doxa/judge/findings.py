@@ -122,7 +122,7 @@ def underconfident(confidence: Tensor, right: Tensor) -> str | None:
         return None
     return (
         f"Underconfident: its mean confidence is {said:.1%}, but {was:.1%} of its labels are right. Train "
-        "longer, or with a smaller KL weight or a narrower prior."
+        "longer, with a smaller KL weight, or with a prior of another width."
     )
 
 
@@ -142,7 +142,7 @@ def too_wide(coverage: float, level: float, targets: int) -> str | None:
         return None
     return (
         f"Underconfident: its {level:.0%} intervals hold {coverage:.1%} of the targets. Learn the noise "
-        "scale, train longer, or take a narrower prior."
+        "scale, train longer, or take a prior of another width."
     )
 
 

@@ -65,8 +65,10 @@ class MeanField:
 class Family:
     """How a mean-field posterior starts: its scales one `per` weight, layer or network, its means from the net.
 
-    `scale` sets every scale to one value; `rho=(low, high)` draws rho uniformly, and `mean=(low, high)` the means, as
-    the weight-uncertainty document does with (−5, −4) and (−0.2, 0.2).
+    q(w) = ∏ᵢ N(wᵢ; meanᵢ, scaleᵢ²),  scale = softplus(rho)
+
+    `scale` sets every scale to one value; `rho=(low, high)` draws rho uniformly, e.g. from (−5, −4), and
+    `mean=(low, high)` the means. Blundell et al. (2015), Weight uncertainty in neural networks.
     """
 
     per: str = "weight"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,7 +28,7 @@ from doxa.runs.material import Material
 from doxa.runs.plan import Plan
 from doxa.runs.threads import threads
 
-EPOCHS = 20  # of a learner that is named, unless said otherwise
+EPOCHS, STEPS = 20, 4000  # at least, of a learner that is named, unless said otherwise
 ROWS = 128  # of a step, unless said otherwise
 TRAINING, MEMBERS = "training", "members"  # folders of checkpoints, of a learner that is named and of auto
 
@@ -211,6 +212,11 @@ def _numbers(name: str, words: str) -> tuple[float, ...]:
     return tuple(float(v) for v in found)
 
 
+def enough_epochs(rows: int, batch_size: int | None) -> int:
+    """How often a learner that is named goes over so many rows: few of them take more rounds to learn from."""
+    return max(EPOCHS, math.ceil(STEPS / math.ceil(rows / (batch_size or ROWS))))
+
+
 def _fitted(net: nn.Module, material: Material, plan: Plan, folder: Path, progress: bool, resume: bool) -> Belief:
     x, y = material.train
     aside = folds(y if material.classes else torch.zeros(len(y)), 10, plan.seed) == 0
@@ -221,7 +227,7 @@ def _fitted(net: nn.Module, material: Material, plan: Plan, folder: Path, progre
         (x[inside], y[inside]),
         learner=plan.makes_learner(net),
         likelihood=plan.makes_likelihood(material),
-        epochs=plan.epochs or EPOCHS,
+        epochs=plan.epochs or enough_epochs(len(x), plan.batch_size),
         batch_size=plan.batch_size or ROWS,
         lr=plan.makes_rate(),
         validation=(x[aside], y[aside]) if patient else None,

@@ -27,6 +27,7 @@ class Familiarity:
 
     @classmethod
     def learned(cls, x: NDArray[np.float32], seed: int = 0) -> Familiarity:
+        """From the training rows x [N, D]; of many, 20,000 drawn by the seed."""
         from sklearn.covariance import LedoitWolf
 
         some = x

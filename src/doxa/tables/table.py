@@ -49,6 +49,7 @@ class Words:
 
 
 Column = Numbers | Words
+"""Numbers or words."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ class Target:
     classes: tuple[str, ...] = ()
 
     def state(self) -> dict[str, Any]:
+        """All of it as JSON."""
         return {"name": self.name, "task": self.task, "classes": list(self.classes)}
 
 
