@@ -32,5 +32,5 @@ def demo(
     if not quiet:
         heads, rows = scores(found)
         table("On digits it has not seen, ± standard error over seeds", ["", *heads], rows)
-        paragraph("★ best of its column, ≈ within two standard errors of it.", rest="")
+        paragraph("★ best of its row, ≈ within two standard errors of it.", rest="")
     put(out / PAGE)
