@@ -28,6 +28,7 @@ def attack(
     say = notes(quiet)
     from doxa.judge.robustness import robustness
     from doxa.runs import open_run
+    from doxa.runs.threads import threads
 
     opened = open_run(run, device)
     held = require_rows(opened, source, encoding, say)
@@ -38,7 +39,8 @@ def attack(
     progress = seldom(say)
     found: dict[str, list[float]] = {}
     for each in radius or (PIXELS if images else NUMBERS):
-        one = robustness(opened.belief, (x, y), [each], samples=samples, seed=opened.plan.seed, low=low, high=high)
+        with threads(opened.belief.net):
+            one = robustness(opened.belief, (x, y), [each], samples=samples, seed=opened.plan.seed, low=low, high=high)
         for column, values in one.items():
             found.setdefault(column, []).extend(values)
         progress(f"radius {each:g}: " + ", ".join(f"{k} {number(v[0])}" for k, v in list(one.items())[1:]))

@@ -37,6 +37,7 @@ def judge(
     say = notes(quiet)
     require_free(out, force)
     from doxa.runs import foreign, open_run
+    from doxa.runs.threads import threads
 
     opened = open_run(run, device)
     if table is None and shift is None and samples is None:
@@ -45,7 +46,8 @@ def judge(
         rows = require_rows(opened, table, encoding, say)
         outside = None if shift is None else foreign(opened, shift, encoding)
         say(f"judging on {len(rows.y):,} rows of {rows.name}")
-        found = (_scores if out is None else _evidence)(opened, rows, outside, samples or opened.plan.draws)
+        with threads(opened.belief.net):
+            found = (_scores if out is None else _evidence)(opened, rows, outside, samples or opened.plan.draws)
     if out is not None:
         from doxa.results import write_result
 

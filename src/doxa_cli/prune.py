@@ -30,6 +30,7 @@ def prune(
     say = notes(quiet)
     from doxa.judge.summary import summary
     from doxa.runs import open_run, prune_run
+    from doxa.runs.threads import threads
 
     whole = open_run(run)
     rows = rows_of(whole, source, encoding, say)
@@ -49,8 +50,9 @@ def prune(
     if rows is None:
         say("what it costs is not known: name a TABLE with the target after the run to see it")
     else:
-        for name, belief in (("before", whole.belief), ("after", small.belief)):
-            costs[name] = summary(belief.predict(rows.x, samples, whole.plan.seed), rows.y)
+        with threads(whole.belief.net):
+            for name, belief in (("before", whole.belief), ("after", small.belief)):
+                costs[name] = summary(belief.predict(rows.x, samples, whole.plan.seed), rows.y)
     if as_json:
         about = {"run": str(small.folder), "of": str(run), "fraction": fraction, "weights": left}
         put_json({**about, "data": None if rows is None else rows.name, "scores": costs})

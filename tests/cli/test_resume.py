@@ -40,15 +40,3 @@ def test_control_c_keeps_what_was_learned_and_resume_goes_on_to_the_same_bytes(d
     # Going on with what is finished changes nothing.
     assert doxa("fit", table, "--out", "cut", *WORDS, "--resume", "-q").code == 0
     assert Path("cut/belief.doxa").read_bytes() == Path("whole/belief.doxa").read_bytes()
-
-
-def test_control_c_before_anything_was_learned_is_one_line(tables: Path) -> None:
-    process = started("fit", tables / "houses.csv", "--out", "r", *WORDS)
-    assert process.stderr
-    assert process.stderr.readline().startswith("reading ")
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    # Interrupted while it imports C code, Python ends itself by the signal: to a shell that is 130 too.
-    assert process.returncode in (130, -signal.SIGINT)
-    assert err.splitlines()[-1].startswith("doxa: interrupted")
-    assert not Path("r").exists()

@@ -26,10 +26,9 @@ from doxa.results import write_result
 from doxa.runs.folder import BELIEF, RESULT, RUN, Opened, open_run, read_spec, write_familiarity, write_spec
 from doxa.runs.material import Material
 from doxa.runs.plan import Plan
-from doxa.runs.threads import threads
+from doxa.runs.threads import ROWS, threads
 
 EPOCHS, STEPS = 20, 4000  # at least, of a learner that is named, unless said otherwise
-ROWS = 128  # of a step, unless said otherwise
 TRAINING, MEMBERS = "training", "members"  # folders of checkpoints, of a learner that is named and of auto
 
 
@@ -64,18 +63,19 @@ def learn(
     belief.save(folder / BELIEF)
     if material.familiarity is not None:
         write_familiarity(folder, material.familiarity)
-    result = evidence(
-        belief,
-        material.test,
-        name=folder.name,
-        samples=plan.draws,
-        seed=plan.seed,
-        about={"name": material.name, "classes": list(material.classes), **material.about},
-        settings={k: v for k, v in plan.state().items() if v is not None},
-        train=material.train,
-        refresh=material.train[0] if has_batch_norm(net) else None,
-        started=started,
-    )
+    with threads(net):
+        result = evidence(
+            belief,
+            material.test,
+            name=folder.name,
+            samples=plan.draws,
+            seed=plan.seed,
+            about={"name": material.name, "classes": list(material.classes), **material.about},
+            settings={k: v for k, v in plan.state().items() if v is not None},
+            train=material.train,
+            refresh=material.train[0] if has_batch_norm(net) else None,
+            started=started,
+        )
     write_result(folder / RESULT, result)
     write_spec(folder, {**spec, **found, "status": "finished"})
     return open_run(folder)

@@ -13,6 +13,7 @@ from doxa.errors import BadInput
 from doxa.judge.evidence import evidence
 from doxa.results import write_result
 from doxa.runs.folder import BELIEF, RESULT, TABLE, Opened, open_run, write_spec
+from doxa.runs.threads import threads
 
 
 def prune_run(
@@ -44,16 +45,17 @@ def prune_run(
     if (run.folder / TABLE).exists():
         shutil.copyfile(run.folder / TABLE, folder / TABLE)
     if judged_on is not None:
-        result = evidence(
-            small,
-            judged_on,
-            name=folder.name,
-            samples=samples,
-            seed=run.plan.seed,
-            refresh=renew,
-            about={**spec["about"], "name": data or spec["data"], "classes": list(run.classes) or None},
-            settings={**{k: v for k, v in run.plan.state().items() if v is not None}, "pruned": fraction},
-        )
+        with threads(small.net):
+            result = evidence(
+                small,
+                judged_on,
+                name=folder.name,
+                samples=samples,
+                seed=run.plan.seed,
+                refresh=renew,
+                about={**spec["about"], "name": data or spec["data"], "classes": list(run.classes) or None},
+                settings={**{k: v for k, v in run.plan.state().items() if v is not None}, "pruned": fraction},
+            )
         write_result(folder / RESULT, result)
     write_spec(folder, {**spec, "status": "finished"})
     return open_run(folder)

@@ -25,7 +25,6 @@ from doxa.runs.threads import threads
 from doxa.tables import Table, Words, apart, read
 
 ROWS = 20_000  # at a time
-STEP = 128  # a net that is small for a step of so many is small for prediction
 
 Columns = dict[str, NDArray[Any]]
 
@@ -47,7 +46,7 @@ def predict_table(
     """
     x, unlike = prepared(run, source, new, encoding)
     parts: list[Columns] = []
-    with threads(run.belief.net, STEP):
+    with threads(run.belief.net):
         for rows in np.array_split(np.arange(len(x)), max(1, -(-len(x) // ROWS))):
             draws = run.belief.predict(torch.from_numpy(x[rows]), samples, run.plan.seed)
             parts.append(_classes(run, draws) if run.classes else _quantity(run, draws, level))
