@@ -7,7 +7,6 @@ import functools
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from os import PathLike
@@ -20,6 +19,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from doxa import likelihoods, posteriors, priors
+from doxa.disk import replacing
 from doxa.errors import BadInput, BrokenFile
 from doxa.layout import LIKELIHOOD, Layout, Slot
 from doxa.posteriors.dropout import Masked
@@ -35,27 +35,14 @@ ROOMS: dict[str, Mapping[str, Any]] = {
 
 
 def write(path: str | PathLike[str], kind: str, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Write a file whole or not at all: to a neighbour, flushed to the disk, then moved into place."""
+    """Write a file whole or not at all."""
     path = Path(path)
     plain = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
     text = _canonical({"format": kind, "version": VERSION, **header})
     # One entry of metadata: several would come out in any order.
     content = to_bytes(plain, metadata={"doxa": _canonical({"header": text, "sha256": _digest(text, plain)})})
-    neighbour = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(neighbour, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(neighbour, path)
-    except BaseException as error:
-        with suppress(OSError):
-            neighbour.unlink()
-        if not isinstance(error, OSError):
-            raise
-        kept = "; the file that was there is untouched" if path.exists() else ""
-        raise BrokenFile(f"could not write {path} ({len(content):,} bytes): {error.strerror or error}{kept}") from error
+    with replacing(path, "wb") as file:
+        file.write(content)
     # The file is in its place; that its name is on the disk too, not every file system can promise.
     with suppress(OSError):
         folder = os.open(path.parent, os.O_RDONLY)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import secrets
-from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from doxa.disk import replacing
 from doxa.errors import BadInput, BrokenFile
 from doxa.results.check import Result, trouble
 
@@ -53,22 +51,9 @@ def read_result(path: str | PathLike[str]) -> Result:
 
 
 def write_whole(path: str | PathLike[str], text: str) -> None:
-    """Write a text file whole or not at all: to a neighbour, flushed to the disk, then moved into place."""
-    path = Path(path)
-    neighbour = path.with_name(f".{secrets.token_hex(8)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(neighbour, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(neighbour, path)
-    except BaseException as error:
-        with suppress(OSError):
-            neighbour.unlink()
-        if not isinstance(error, OSError):
-            raise
-        raise BrokenFile(f"could not write {path}: {error.strerror or error}") from error
+    """Write a text file whole or not at all."""
+    with replacing(Path(path), encoding="utf-8", newline="\n") as file:
+        file.write(text)
 
 
 def plain(value: Any) -> Any:

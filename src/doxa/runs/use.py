@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from doxa import data
 from doxa.auto import recalibrated
 from doxa.data.tabular import Tabular
-from doxa.errors import BadInput, BrokenFile, shown
+from doxa.disk import replacing
+from doxa.errors import BadInput, shown
 from doxa.predict import Draws
 from doxa.runs.folder import Opened
 from doxa.runs.material import Material, as_table, gathered, require_known
@@ -161,15 +162,8 @@ def _cell(table: Table, name: str, row: int) -> str:
 
 def write_csv(path: str | PathLike[str], columns: Columns) -> None:
     """Columns as a text file, whole or not at all."""
-    path = Path(path)
-    neighbour = path.with_name(f".{path.name}.part")
-    try:
-        with open(neighbour, "w", newline="", encoding="utf-8") as file:
-            file.writelines(f"{line}\r\n" for line in csv_lines(columns))
-        neighbour.replace(path)
-    except OSError as error:
-        neighbour.unlink(missing_ok=True)
-        raise BrokenFile(f"could not write {path}: {error.strerror or error}") from None
+    with replacing(Path(path), newline="", encoding="utf-8") as file:
+        file.writelines(f"{line}\r\n" for line in csv_lines(columns))
 
 
 def csv_lines(columns: Columns) -> Iterator[str]:
