@@ -77,6 +77,7 @@ def choose(
     noise: Noise = local,
     members: int | None = None,
     seed: int = 0,
+    device: torch.device | str | None = None,
     folder: str | PathLike[str] | None = None,
     progress: bool = False,
     say: Callable[[str], None] = lambda words: None,
@@ -86,8 +87,8 @@ def choose(
     y are class indices [N] or, not `classes`, targets [N, ·] in the units of the net's outputs. The first fold decides
     on the KL weight; every member stops when the NLL of its own fold has long not improved, `epochs` at the latest; the
     noise of a regression is the one that fits all folds best. `members` is 5 for fewer than 2,000 rows and 3 for more.
-    The prior, unless given, is N(0, 1/fan-in) a weight. With a `folder` every training is saved there, and the same
-    call goes on where it was stopped.
+    The prior, unless given, is N(0, 1/fan-in) a weight. Members learn on the `device`; the committee is on the CPU.
+    With a `folder` every training is saved there, and the same call goes on where it was stopped.
     Krogh & Vedelsby (1994), Neural network ensembles, cross validation, and active learning.
     """
     if len(x) < 2:
@@ -106,7 +107,7 @@ def choose(
             start = net()
         inside, outside = fold != k, fold == k
         likelihood: Likelihood = Categorical() if classes else GaussianLearned(0.5 * (float(y.std()) or 1.0))
-        return fit(
+        belief = fit(
             start,
             (x[inside], y[inside]),
             learner=Variational(believed, noise, posterior=Family(scale=START), kl_weight=Tempered(weight)),
@@ -117,10 +118,12 @@ def choose(
             validation=(x[outside], y[outside]),
             patience=max(5, most // 10),
             seed=seed,
+            device=device,
             checkpoint=None if folder is None else Path(folder) / f"fold-{k}-weight-{weight:g}",
             resume=folder is not None,
             progress=progress,
         )
+        return belief if device is None else belief.to("cpu")
 
     trials, first = [], {}
     for weight in kl_weights:

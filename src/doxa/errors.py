@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import operator
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 
@@ -56,9 +56,26 @@ def require_positive(name: str, value: Any) -> None:
 def nearest(word: str, known: Iterable[str], most: int = 12) -> str:
     """The end of a message about an unknown word: the nearest known one, and the list of them."""
     names = [str(k) for k in known]
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    meant = " or ".join(repr(shown(name)) for name in _meant(word, names))
     listed = ", ".join(shown(n, 40) for n in names[:most]) + (f" … ({len(names)} in all)" if len(names) > most else "")
-    return f"{f'; did you mean {shown(close[0])!r}?' if close else ''}; there is: {listed or 'nothing'}"
+    return f"{f'; did you mean {meant}?' if meant else ''}; there is: {listed or 'nothing'}"
+
+
+def _meant(word: str, names: Collection[str]) -> list[str]:
+    """The names that go on as the word begins, a group's members too; else the nearest one."""
+
+    def plain(name: str) -> str:
+        return name.lower().replace("-", "_")
+
+    begun = [
+        name
+        for name in names
+        if word and any(p.startswith(plain(word)) for p in (plain(name), *plain(name).split("/")))
+    ]
+    if 0 < len(begun) <= 3:
+        return begun
+    spelled = {plain(name): name for name in names}
+    return [spelled[form] for form in difflib.get_close_matches(plain(word), spelled, n=1, cutoff=0.6)]
 
 
 def shown(text: str, length: int = 60) -> str:

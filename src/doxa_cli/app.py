@@ -14,6 +14,7 @@ from doxa_cli import data, outcome
 from doxa_cli.attack import attack
 from doxa_cli.demo import demo
 from doxa_cli.fit import fit
+from doxa_cli.interrupts import after_imports
 from doxa_cli.judge import judge
 from doxa_cli.predict import predict
 from doxa_cli.prune import prune
@@ -53,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if COMPLETION in os.environ:
             command.main(given, prog_name="doxa")
         # Not command.main: it would turn an interruption into an exit code without a word.
-        with command.make_context("doxa", given, terminal_width=width if width < NARROW else None) as context:
+        narrow = width if width < NARROW else None
+        with after_imports(), command.make_context("doxa", given, terminal_width=narrow) as context:
             command.invoke(context)
         sys.stdout.flush()
     except BaseException as error:

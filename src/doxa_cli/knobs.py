@@ -11,7 +11,9 @@ from doxa_cli.names import (
     LIKELIHOODS,
     NETS,
     NOISES,
+    OPTIMISERS,
     POSTERIORS,
+    PRECISIONS,
     PRIORS,
     RATES,
     TASKS,
@@ -69,7 +71,13 @@ Draws = Annotated[int | None, option("N", "Of the weights, to judge by.", panel=
 Antithetic = Annotated[bool | None, flag("--antithetic", "Draws in pairs of opposite noise.", panel=LEARNING)]
 StepDraws = Annotated[int | None, option("N", "Draws of the weights a step.", panel=LEARNING, default="1")]
 DropoutRate = Annotated[float | None, option("RATE", "Of the learner dropout.", panel=LEARNING, default="0.5")]
+InputDropout = Annotated[
+    float | None, option("RATE", "Of the learner dropout, for the inputs.", panel=LEARNING, default="0")
+]
 Members = Annotated[int | None, option("N", "An ensemble of so many.", panel=LEARNING, default="1; auto: 3 or 5")]
+SameStart = Annotated[bool | None, flag("--same-start", "An ensemble's members start alike.", panel=LEARNING)]
+Optimiser = Annotated[str | None, _one_of(OPTIMISERS, "NAME", LEARNING, ", as in sgd:momentum=0.9.", "adam")]
+Autocast = Annotated[str | None, _one_of(PRECISIONS, "DTYPE", LEARNING, ", of the net's operations.", "float32")]
 Rate = Annotated[
     str | None,
     _one_of(RATES, "RATE", LEARNING, ", as in step:0.01,10, or a number.", "cosine:0.001; auto: 0.005"),

@@ -14,6 +14,8 @@ NOISES = ("shared", "local", "flipout")
 LIKELIHOODS = ("categorical", "bernoulli", "gaussian", "gaussian_learned", "gaussian_per_input")
 KL_WEIGHTS = ("uniform", "geometric", "annealed", "tempered")
 RATES = ("constant", "step", "cosine", "cyclical")
+OPTIMISERS = ("adam", "adamw", "sgd", "rmsprop", "adagrad")
+PRECISIONS = ("bfloat16", "float16")
 DATA = (
     "digits",
     "curve",

@@ -103,8 +103,8 @@ def test_a_run_that_is_still_being_written(command: str, doxa: Command, runs: Pa
     ("words", "said"),
     [
         (("fit", "mnits"), "did you mean 'mnist'?"),
-        (("data", "show", "mnits"), "did you mean mnist"),
-        (("data", "path", "fashion"), "did you mean fashion_mnist"),
+        (("data", "show", "mnits"), "did you mean 'mnist'"),
+        (("data", "path", "fashion"), "did you mean 'fashion_mnist'"),
         (("judge", "runs/nothing"), "there is no run runs/nothing"),
         (("report", "nothing"), "there is no run nothing"),
         (("fit", "nothing.csv", "--target", "y"), "there is no file nothing.csv"),

@@ -16,7 +16,7 @@ from doxa import data, kl_weights, learners, likelihoods, nets, noise, posterior
 from doxa.auto import KL_WEIGHTS, RATE
 from doxa.runs import Plan
 from doxa.runs.learn import EPOCHS, ROWS, STEPS
-from doxa.runs.plan import ACTIVATIONS, UNUSED
+from doxa.runs.plan import ACTIVATIONS, OPTIMISERS, PRECISIONS, UNUSED
 from doxa_cli import names
 from doxa_cli.app import app
 from doxa_cli.settings import KINDS
@@ -42,6 +42,8 @@ def options() -> dict[str, Any]:
         (names.LIKELIHOODS, likelihoods.TABLE),
         (names.KL_WEIGHTS, kl_weights.TABLE),
         (names.RATES, rates.TABLE),
+        (names.OPTIMISERS, OPTIMISERS),
+        (names.PRECISIONS, PRECISIONS),
         (names.LEARNERS, UNUSED),
         (names.DATA, data.TABLE),
     ],
@@ -65,6 +67,8 @@ def test_every_learner_and_posterior_can_be_reached() -> None:
         ("likelihood", likelihoods.TABLE),
         ("kl_weight", kl_weights.TABLE),
         ("lr", rates.TABLE),
+        ("optimiser", OPTIMISERS),
+        ("autocast", PRECISIONS),
         ("learner", UNUSED),
         ("posterior", names.POSTERIORS),
     ],

@@ -40,3 +40,16 @@ def test_control_c_keeps_what_was_learned_and_resume_goes_on_to_the_same_bytes(d
     # Going on with what is finished changes nothing.
     assert doxa("fit", table, "--out", "cut", *WORDS, "--resume", "-q").code == 0
     assert Path("cut/belief.doxa").read_bytes() == Path("whole/belief.doxa").read_bytes()
+
+
+def test_control_c_during_the_imports_is_one_line(tables: Path) -> None:
+    process = started("fit", tables / "houses.csv", "--out", "r", *WORDS)
+    assert process.stderr
+    assert process.stderr.readline().startswith("reading ")
+    time.sleep(0.3)  # torch is being imported
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.splitlines()[-1].startswith("doxa: interrupted")
+    assert "Traceback" not in err
+    assert not Path("r").exists()

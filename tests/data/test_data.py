@@ -110,13 +110,13 @@ def test_loading_never_fetches_and_says_what_to_put_where(
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("mnits", r"did you mean mnist\?"),
-        ("Fashion-MNIST", r"did you mean fashion_mnist\?"),
-        ("concrete", r"did you mean uci_regression/concrete\?"),
-        ("uci_regression/boston", "did you mean uci_regression/bostonHousing"),
-        ("temperature", "temperature/brussels or temperature/rio_de_janeiro or temperature/uccle"),
-        ("xyzzy", "no data set 'xyzzy'; known are digits, curve"),
-        ("", "no data set ''; known are"),
+        ("mnits", r"did you mean 'mnist'\?"),
+        ("Fashion-MNIST", r"did you mean 'fashion_mnist'\?"),
+        ("concrete", r"did you mean 'uci_regression/concrete'\?"),
+        ("uci_regression/boston", "did you mean 'uci_regression/bostonHousing'"),
+        ("temperature", "'temperature/brussels' or 'temperature/rio_de_janeiro' or 'temperature/uccle'"),
+        ("xyzzy", "no data set 'xyzzy'; there is: digits, curve"),
+        ("", "no data set ''; there is"),
         (None, "no data set None"),
     ],
 )
@@ -125,7 +125,7 @@ def test_unknown_name_is_refused_with_those_it_may_have_meant(
 ) -> None:
     with pytest.raises(BadInput, match=meant) as caught:
         ask(name)
-    assert "known are digits, curve, two_moons, mnist" in str(caught.value)
+    assert "there is: digits, curve, two_moons, mnist" in str(caught.value)
 
 
 def test_options_go_to_the_loader() -> None:

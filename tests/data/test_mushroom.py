@@ -65,7 +65,7 @@ def test_one_hot_marks_one_letter_of_each_trait(real: Real) -> None:
 
 
 def test_unknown_encoding_is_refused() -> None:
-    with pytest.raises(BadInput, match="no encoding 'onehot'; did you mean one_hot"):
+    with pytest.raises(BadInput, match="no encoding 'onehot'; did you mean 'one_hot'"):
         mushroom("onehot")
 
 

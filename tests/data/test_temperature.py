@@ -117,7 +117,7 @@ def test_empty_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_city_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"no city 'rio'; did you mean rio_de_janeiro\?"):
+    with pytest.raises(BadInput, match=r"no city 'rio'; did you mean 'rio_de_janeiro'\?"):
         temperature("rio")
 
 

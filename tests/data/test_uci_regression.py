@@ -111,7 +111,7 @@ def test_wrong_file_is_refused(made: Path, old: str, new: str, message: str) -> 
 
 
 def test_unknown_set_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"no regression set 'boston'; did you mean bostonHousing\?"):
+    with pytest.raises(BadInput, match=r"no regression set 'boston'; did you mean 'bostonHousing'\?"):
         uci_regression("boston")
 
 

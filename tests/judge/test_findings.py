@@ -82,7 +82,7 @@ def test_too_few_samples_says_how_many_would_do():
         return -1 + 0.5 * torch.randn(draws, 1, generator=source).expand(draws, 40)
 
     said = findings.too_few_samples(posterior(), log_p(40))
-    needed = int(re.search(r"samples=([\d,]+)", said).group(1).replace(",", ""))
+    needed = int(re.search(r"([\d,]+) draws would", said).group(1).replace(",", ""))
     assert 1500 < needed < 5000  # 0.53 / √S = 0.01 at S = 2,800
     assert findings.too_few_samples(posterior(), log_p(2 * needed)) is None
 
@@ -91,7 +91,7 @@ def test_too_few_samples_by_bias_alone():
     # Rows of their own, so that errors average out over rows and biases do not.
     log_p = 0.8 * torch.randn(10, 20_000, generator=torch.Generator().manual_seed(0)) - 2
     said = findings.too_few_samples(posterior(), log_p)
-    needed = int(re.search(r"samples=([\d,]+)", said).group(1).replace(",", ""))
+    needed = int(re.search(r"([\d,]+) draws would", said).group(1).replace(",", ""))
     assert 25 < needed < 100  # (e^0.64 − 1) / 2S = 0.01 at S = 45
 
 
@@ -106,7 +106,7 @@ def test_nobody_is_asked_for_more_than_there_is():
     assert findings.too_few_samples(posterior(), log_p) is not None
     assert findings.too_few_samples(Particles(torch.randn(2, 5), 5), log_p) is None
     assert findings.too_few_samples(Delta(torch.zeros(5), 5), log_p[:1]) is None
-    assert "samples=50" in findings.too_few_samples(posterior(), log_p[:1])
+    assert "ask for 50" in findings.too_few_samples(posterior(), log_p[:1])
 
 
 def test_exhausted():

@@ -145,6 +145,24 @@ def test_every_knob_reaches_the_learner(table: Path, tmp_path: Path) -> None:
         assert word.lower() in settings.lower()
 
 
+def test_every_knob_of_the_other_learners_reaches_them(table: Path, tmp_path: Path) -> None:
+    plan = Plan(
+        net="mlp:8,8",
+        learner="dropout",
+        dropout=0.25,
+        input_dropout=0.125,
+        members=2,
+        same_start=True,
+        optimiser="sgd:momentum=0.75",
+        epochs=2,
+    )
+    settings = learn(gathered(str(table), "price"), plan, tmp_path / "r", progress=False).belief.record.settings
+    words = json.dumps(settings)
+    for word in ('"rate": 0.25', '"input_rate": 0.125', '"restart": false', "SGD", "0.75"):
+        assert word in words
+    assert Plan(autocast="bfloat16").precision() is torch.bfloat16
+
+
 def test_named_sets_make_runs_too(tmp_path: Path) -> None:
     plan = Plan(net="mlp:16", learner="variational", epochs=3, lr="0.003")
     run = learn(gathered("digits"), plan, tmp_path / "digits", progress=False)
@@ -245,6 +263,11 @@ def test_settings_that_are_none_are_refused(settings: dict[str, Any], said: str)
         (Plan(learner="variational", noise="lokal"), "did you mean 'local'"),
         (Plan(likelihood="gaussian"), "name a learner"),
         (Plan(kl_weight="geometric"), "must be a number"),
+        (Plan(learner="point", optimiser="adma"), "did you mean 'adam'"),
+        (Plan(learner="point", optimiser="sgd:0.1"), "name an optimiser's settings"),
+        (Plan(learner="point", optimiser="sgd:momentun=1"), "makes no optimiser"),
+        (Plan(learner="point", autocast="float8"), "no precision 'float8'"),
+        (Plan(optimiser="sgd"), "name a learner"),
     ],
 )
 def test_plans_that_make_no_sense_are_refused(plan: Plan, said: str, table: Path, tmp_path: Path) -> None:

@@ -36,8 +36,7 @@ from doxa.data.two_moons import CARD as TWO_MOONS
 from doxa.data.two_moons import two_moons
 from doxa.data.uci_regression import CARDS as UCI_REGRESSION
 from doxa.data.uci_regression import uci_regression
-from doxa.data.unknown import unknown
-from doxa.errors import BadInput
+from doxa.errors import BadInput, nearest
 
 Loader = Callable[..., Dataset | Curve | Tabular | Series]
 
@@ -66,7 +65,7 @@ def cards() -> list[Card]:
 def card(name: str) -> Card:
     """What is known of a data set: size, licence, source and files."""
     if name not in _CARDS:
-        raise unknown("data set", name, _CARDS)
+        raise BadInput(f"there is no data set {name!r}{nearest(str(name), _CARDS, most=40)}")
     return _CARDS[name]
 
 

@@ -9,7 +9,7 @@ from doxa.data.files import broken, find_file
 from doxa.data.one_hot import drop_first, one_hot
 from doxa.data.tabular import Tabular
 from doxa.data.text import cells, codes
-from doxa.data.unknown import unknown
+from doxa.errors import BadInput, nearest
 
 FILE = File(
     path="mushroom/agaricus-lepiota.data",
@@ -71,7 +71,7 @@ def mushroom(encoding: str = "one_hot") -> Tabular:
     representational adjustment.
     """
     if encoding not in ENCODINGS:
-        raise unknown("encoding", encoding, ENCODINGS)
+        raise BadInput(f"there is no encoding {encoding!r}{nearest(str(encoding), ENCODINGS, most=40)}")
     path = find_file(FILE, CARD.name)
     kinds, *traits = zip(*cells(path, columns=1 + len(LETTERS), rows=CARD.rows), strict=True)
     for column, (trait, known) in zip(traits, LETTERS.items(), strict=True):

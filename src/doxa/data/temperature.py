@@ -6,7 +6,7 @@ from doxa.data.card import Card, File
 from doxa.data.daily import Columns, Daily
 from doxa.data.files import find_file
 from doxa.data.series import Series
-from doxa.data.unknown import unknown
+from doxa.errors import BadInput, nearest
 
 
 def _from_kelvin(kelvin: float) -> float:
@@ -101,7 +101,7 @@ def temperature(city: str) -> Series:
     Network - Daily database.
     """
     if city not in CARDS:
-        raise unknown("city", city, CARDS)
+        raise BadInput(f"there is no city {city!r}{nearest(str(city), CARDS, most=40)}")
     card = CARDS[city]
     dates, values = DAILY[city](find_file(card.files[0], card.name))
     return Series(card.name, dates, values, "°C")

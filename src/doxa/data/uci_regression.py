@@ -8,7 +8,7 @@ from doxa.data.tabular import Tabular
 from doxa.data.text import cells, numbers
 from doxa.data.uci_regression_sets import SETS, Regression
 from doxa.data.uci_splits import read_splits, standard_splits
-from doxa.data.unknown import unknown
+from doxa.errors import BadInput, nearest
 
 # The rows in the order to which the published splits refer.
 PUBLISHED = (
@@ -50,7 +50,7 @@ def uci_regression(name: str) -> Tabular:
     Probabilistic backpropagation for scalable learning of Bayesian neural networks.
     """
     if name not in SETS:
-        raise unknown("regression set", name, SETS)
+        raise BadInput(f"there is no regression set {name!r}{nearest(str(name), SETS, most=40)}")
     known, card = SETS[name], CARDS[name]
     path = find_file(card.files[0], card.name)
     width = len(known.features)

@@ -76,7 +76,7 @@ def too_few_samples(posterior: Posterior, log_p: Tensor) -> str | None:
     """Whether the draws are too few for the lppd they gave, and how many would do. log_p [S, B]."""
     draws = len(log_p)
     if draws == 1:
-        return None if exhausted(posterior) else "One draw cannot tell its own Monte-Carlo error: ask for samples=50."
+        return None if exhausted(posterior) else "One draw cannot tell its own Monte-Carlo error: ask for 50."
     value, spread, bias = (float(f(log_p)) for f in (lppd, lppd_error, lppd_bias))
     if not math.isfinite(value):
         return None
@@ -87,7 +87,7 @@ def too_few_samples(posterior: Posterior, log_p: Tensor) -> str | None:
     return (
         f"Too few samples: with {draws} draws the lppd of {value:.4g} has a Monte-Carlo error of "
         f"{spread:.2g} and a bias of about {bias:.2g} nats, where {allowed:.2g} would be small; "
-        f"samples={rounded_up(needed):,} would bring both below."
+        f"{rounded_up(needed):,} draws would bring both below."
     )
 
 

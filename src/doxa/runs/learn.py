@@ -157,6 +157,8 @@ def _require_sense(net: nn.Module, material: Material, plan: Plan) -> None:
         plan.makes_learner(net)
         plan.makes_likelihood(material)
         plan.makes_rate()
+        plan.makes_optimiser()
+        plan.precision()
 
 
 def _fresh(material: Material, plan: Plan, units: list[float]) -> nn.Module:
@@ -183,6 +185,7 @@ def _chosen(
         noise=member(plan.noise, noise.TABLE, "noise"),
         members=plan.members,
         seed=plan.seed,
+        device=plan.device,
         folder=folder / MEMBERS,
         progress=progress,
         say=say,
@@ -234,6 +237,8 @@ def _fitted(net: nn.Module, material: Material, plan: Plan, folder: Path, progre
         patience=plan.patience,
         seed=plan.seed,
         device=plan.device,
+        optimiser=plan.makes_optimiser(),
+        autocast=plan.precision(),
         checkpoint=folder / TRAINING,
         resume=resume,
         progress=progress,

@@ -4,30 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any
 
+import torch
 from torch import nn
 
 from doxa import kl_weights, likelihoods, nets, noise, priors, rates
 from doxa.auto import by_fan_in
 from doxa.contracts import Learner, Likelihood, Prior, Schedule
 from doxa.errors import BadInput, nearest, whole
+from doxa.fit import Optimiser
 from doxa.learners.dropout import Dropout
 from doxa.learners.ensemble import Ensemble
 from doxa.learners.point import Point
 from doxa.learners.variational import Variational
 from doxa.posteriors.mean_field import Family
-from doxa.recipes import arguments, literal, member
+from doxa.recipes import arguments, called, literal, member
 from doxa.runs.material import Material
 
 # Knobs that a learner has no use for.
 UNUSED = {
-    "auto": ("likelihood", "patience", "posterior", "samples", "antithetic", "dropout", "device"),
-    "variational": ("dropout",),
-    "point": ("noise", "posterior", "samples", "antithetic", "dropout"),
+    "auto": (
+        "likelihood",
+        "patience",
+        "posterior",
+        "samples",
+        "antithetic",
+        "dropout",
+        "input_dropout",
+        "same_start",
+        "optimiser",
+        "autocast",
+    ),
+    "variational": ("dropout", "input_dropout"),
+    "point": ("noise", "posterior", "samples", "antithetic", "dropout", "input_dropout"),
     "dropout": ("noise", "posterior", "samples", "antithetic"),
 }
 COUNTS = ("samples", "members", "epochs", "batch_size", "patience", "draws")
+OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
+    "rmsprop": torch.optim.RMSprop,
+    "adagrad": torch.optim.Adagrad,
+}
+PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "tanh": nn.Tanh,
@@ -53,8 +75,12 @@ class Plan:
     samples: int = 1  # draws a step
     antithetic: bool = False
     dropout: float = 0.5
+    input_dropout: float = 0.0
     members: int | None = None
+    same_start: bool = False  # of an ensemble's members
     lr: str | None = None
+    optimiser: str | None = None
+    autocast: str | None = None
     epochs: int | None = None
     batch_size: int | None = None
     patience: int | None = None
@@ -80,11 +106,13 @@ class Plan:
             }[kind.split(" |")[0]]
             if value is not None and not fits(value):
                 raise BadInput(f"the setting {name} must be of type {kind}; got {value!r}")
-        texts = {"net", "learner", "prior", "posterior", "noise", "likelihood", "kl_weight", "lr", "device"}
+        texts = {"net", "learner", "prior", "posterior", "noise", "likelihood", "kl_weight", "lr"}
+        texts |= {"optimiser", "autocast", "device"}
         worded: dict[str, Any] = {k: str(v) if k in texts and v is not None else v for k, v in settings.items()}
         return cls(**worded)
 
     def state(self) -> dict[str, Any]:
+        """Every setting by name, as JSON takes them."""
         return asdict(self)
 
     def require_used(self) -> None:
@@ -116,6 +144,7 @@ class Plan:
         return 2 if (self.likelihood or "").startswith("gaussian_per_input") else 1
 
     def makes_likelihood(self, material: Material) -> Likelihood:
+        """The likelihood named, or the one that the target asks for: classes, or noise of a learned size."""
         if self.likelihood is not None:
             made: Likelihood = member(self.likelihood, likelihoods.TABLE, "likelihood")
             if made.discrete is not bool(material.classes):
@@ -125,15 +154,41 @@ class Plan:
         return likelihoods.categorical() if material.classes else likelihoods.gaussian_learned(spread)
 
     def makes_prior(self, net: nn.Module) -> Prior:
+        """The prior named, or N(0, 1/fan-in)."""
         return by_fan_in(net) if self.prior is None else member(self.prior, priors.TABLE, "prior")
 
     def makes_rate(self) -> Schedule:
+        """The learning rate's schedule; a number is a constant one."""
         if self.lr is None:
             return rates.cosine(1e-3)
         rate = literal(self.lr)
         return rates.constant(float(rate)) if isinstance(rate, int | float) else member(self.lr, rates.TABLE, "rate")
 
+    def makes_optimiser(self) -> Optimiser | None:
+        """The optimiser named, as fit takes it: `sgd:momentum=0.9`; its learning rate is lr's."""
+        if self.optimiser is None:
+            return None
+        name, rest = called(self.optimiser)
+        positional, named = arguments(rest)
+        if name not in OPTIMISERS:
+            raise BadInput(f"there is no optimiser {name!r}{nearest(name, OPTIMISERS)}")
+        if positional or "lr" in named:
+            raise BadInput(f"name an optimiser's settings, as in sgd:momentum=0.9, and give lr by itself; got {rest!r}")
+        make = partial(OPTIMISERS[name], **named)
+        try:
+            make([nn.Parameter(torch.zeros(1))], lr=1e-3)
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"{self.optimiser!r} makes no optimiser: {error}") from None
+        return make
+
+    def precision(self) -> torch.dtype | None:
+        """The dtype that the net's operations are cast to."""
+        if self.autocast is not None and self.autocast not in PRECISIONS:
+            raise BadInput(f"there is no precision {self.autocast!r}{nearest(self.autocast, PRECISIONS)}")
+        return None if self.autocast is None else PRECISIONS[self.autocast]
+
     def weight(self) -> Schedule:
+        """The KL weight's schedule; a number is a tempered one."""
         value = literal(self.kl_weight or "0.1")
         if isinstance(value, int | float):
             return kl_weights.tempered(float(value))
@@ -148,7 +203,7 @@ class Plan:
         if self.learner == "point":
             one: Learner = Point(prior, full)
         elif self.learner == "dropout":
-            one = Dropout(self.dropout, prior=prior, kl_weight=full)
+            one = Dropout(self.dropout, self.input_dropout, prior=prior, kl_weight=full)
         else:
             one = Variational(
                 self.makes_prior(net),
@@ -158,7 +213,7 @@ class Plan:
                 member(self.posterior, {"mean_field": Family}, "posterior"),
                 self.weight(),
             )
-        return Ensemble(one, self.members) if self.members and self.members > 1 else one
+        return Ensemble(one, self.members, not self.same_start) if self.members and self.members > 1 else one
 
 
 def built(words: str, shape: Sequence[int], outputs: int) -> nn.Module:
