@@ -24,9 +24,11 @@ import torch.nn.functional as F
 from torch import nn
 
 import doxa
-from doxa.contracts import Batch, Moment
+from doxa.contracts import Batch, Now
 from doxa.feed import InMemory
-from doxa.fit import pose
+from doxa.fit import Member, pose
+from doxa.philox import Stream
+from doxa.randomness import seed_of
 from doxa.results import stamp
 
 SIZE = 60_000
@@ -45,16 +47,20 @@ def plain(net: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None
 
 
 def believed(net: nn.Module, x: torch.Tensor, y: torch.Tensor, learner: doxa.contracts.Learner) -> Callable[[], None]:
+    member = Member(net, learner)
     source = InMemory(x, y, BATCH)
-    problem = pose(net, source, doxa.likelihoods.categorical(), None, x.device, (0,), None)
-    training = learner.start(problem)
-    optimiser = torch.optim.Adam(training.parameters, 1e-3, fused=True)
+    problem = pose([member], source, doxa.likelihoods.categorical(), None, x.device, None)
+    training = learner.start(problem, [learner])
+    optimiser = doxa.optimisers.adam().start(training)
+    batch, words = Batch(x[None], y[None]), torch.tensor([seed_of((0,))], device=x.device)
+    weights, rates = torch.full((1,), 1 / SIZE, device=x.device), torch.full((1,), 1e-3, device=x.device)
     done = 0
 
     def step() -> None:
         nonlocal done
-        training.step([Batch(x, y)], Moment(done, 10**6, done % 469, 469, (0, "step", done)))
-        optimiser.step()
+        now = Now(Stream(words, done), weights)
+        training.step(batch, now)
+        optimiser.step(now, rates, optimiser.corrections(done + 1))
         done += 1
 
     return step

@@ -22,13 +22,13 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import doxa
+from at_work import now, posed, stepped
 from doxa import kl_weights, learners, likelihoods, noise, posteriors, priors, rates
-from doxa.contracts import Batch, Moment, Problem
+from doxa.contracts import Moment
 from doxa.errors import Interrupted
-from doxa.layout import constants, lay_out
+from doxa.layout import lay_out
 from doxa.learners.variational import VariationalTraining
 from doxa.predict import sweep
-from doxa.probe import probe
 
 ROWS = 40
 SOURCE = torch.Generator().manual_seed(5)
@@ -109,7 +109,7 @@ class Spy(torch.optim.SGD):
 def test_the_schedule_reaches_the_optimiser_at_every_step(rate, monkeypatch) -> None:
     monkeypatch.setattr(Spy, "seen", [])
     found = fit(epochs=4, lr=rate, optimiser=Spy)
-    expected = [rate(Moment(k, 12, k % 3, 3, ())) for k in range(12)]
+    expected = [rate(Moment(k, 12, k % 3, 3)) for k in range(12)]
     assert len(set(expected)) > 2
     assert Spy.seen == expected
     assert [row["lr"] for row in found.record.history] == expected[2::3]
@@ -322,11 +322,9 @@ def test_batch_statistics_of_several_samples_take_their_mean() -> None:
     assert int(buffers["norm.num_batches_tracked"]) == 1
 
 
-def at_work(learner, net: nn.Module, x: Tensor, likelihood, size: int = ROWS) -> VariationalTraining:
+def at_work(learner, net: nn.Module, x: Tensor, likelihood) -> VariationalTraining:
     """A training as `fit` would start it."""
-    layout, start = lay_out(net)
-    uses, _ = probe(net, layout, start, constants(net), x)
-    return learner.start(Problem(net, layout, uses, likelihood, start, constants(net), size, (0,)))
+    return learner.start(posed(net, x, likelihood), [learner])
 
 
 @pytest.mark.parametrize("kind", noise.TABLE)
@@ -339,10 +337,7 @@ def test_antithetic_pairs_lower_the_variance_of_the_gradient(kind: str) -> None:
         )
         torch.manual_seed(0)
         training = at_work(learner, nn.Linear(4, 1), X, REGRESS)
-        gradients = []
-        for k in range(200):
-            training.step([Batch(X, TARGET)], Moment(k, 200, 0, 1, (k,)))
-            gradients.append(training.mean.grad.clone())
+        gradients = [stepped(training, X, TARGET, now(step=k, weight=1 / ROWS))[0] for k in range(200)]
         return float(torch.stack(gradients).var(0).sum())
 
     single, paired = spread(False), spread(True)
@@ -356,10 +351,7 @@ def test_antithetic_pairs_help_a_net_that_is_not_linear() -> None:
             GAUSSIAN, samples=2, antithetic=antithetic, posterior=posteriors.mean_field(scale=0.1)
         )
         training = at_work(learner, mlp(), X, CLASSIFY)
-        gradients = []
-        for k in range(300):
-            training.step([Batch(X, Y)], Moment(k, 300, 0, 1, (k,)))
-            gradients.append(training.mean.grad.clone())
+        gradients = [stepped(training, X, Y, now(step=k, weight=1 / ROWS))[0] for k in range(300)]
         return float(torch.stack(gradients).var(0).sum())
 
     assert spread(True) < 0.5 * spread(False)
@@ -371,18 +363,18 @@ def test_the_kl_of_a_batch_is_weighed_by_its_schedule_over_the_size_of_the_data(
     """With the same draw, gradients under two schedules differ by (w₁ − w₂)/N ∇KL; a geometric epoch pays it once."""
     batches, size = 4, 1000
 
-    def gradients(weights, batch: int) -> tuple[Tensor, Tensor]:
+    def gradients(weights, moment: Moment) -> list[Tensor]:
         learner = learners.variational(prior, kl_weight=weights)
-        training = at_work(learner, mlp().double(), X.double(), CLASSIFY, size)
-        training.step([Batch(X.double(), Y)], Moment(batch, 2 * batches, batch % batches, batches, (7, batch)))
-        return training.mean.grad.clone(), training.rho.grad.clone()
+        training = at_work(learner, mlp().double(), X.double(), CLASSIFY)
+        at = now((7,), moment.step, learner.kl_weight(moment) / size, X.double())
+        return stepped(training, X.double(), Y, at)
 
     total = 0.0
     for i in range(batches):
-        moment = Moment(i, 2 * batches, i, batches, (7, i))
+        moment = Moment(i, 2 * batches, i, batches)
         w = schedule(moment)
         total += w
-        once, scaled, twice = (gradients(s, i) for s in (kl_weights.uniform(), schedule, kl_weights.tempered(2.0)))
+        once, scaled, twice = (gradients(s, moment) for s in (kl_weights.uniform(), schedule, kl_weights.tempered(2.0)))
         for one, other, two in zip(once, scaled, twice, strict=True):
             slope = two - one  # ∇KL/N, or its one-draw estimate
             torch.testing.assert_close(other - one, (w - 1) * slope, rtol=1e-6, atol=1e-10)

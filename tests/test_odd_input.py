@@ -99,7 +99,7 @@ def test_numpy_numbers_are_plain_numbers(tmp_path) -> None:
         ("autocast must be a floating-point", {"autocast": torch.int32}),
         ("autocast must be a floating-point", {"autocast": "bf16"}),
         ("learning rate at step 0 is -1", {"lr": lambda moment: -1.0}),
-        ("optimiser must make", {"optimiser": "adam"}),
+        ("optimiser must be one of doxa.optimisers, or make", {"optimiser": "adam"}),
         ("learner must be one of doxa.learners", {"learner": learners.point}),
         ("likelihood must be one of doxa.likelihoods", {"likelihood": likelihoods.categorical}),
         ("likelihood must be one of doxa.likelihoods", {"likelihood": "categorical"}),

@@ -11,7 +11,8 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from doxa.randomness import fill_normal, generator, isolated, normal, reseed, seed_of, signs
+from doxa.philox import Stream, fill_kept, fill_normals, fill_signs, order
+from doxa.randomness import fill_normal, generator, isolated, normal, reseed, seed_of
 
 SINGLE, DOUBLE = torch.zeros(1), torch.zeros(1).double()
 MANY = 2_000_000
@@ -125,11 +126,59 @@ def test_any_part_of_a_stream_can_be_made_by_itself() -> None:
 
 
 @pytest.mark.parametrize("like", [DOUBLE, SINGLE.bfloat16()])
-def test_other_dtypes_have_a_stream_at_every_start(like: Tensor) -> None:
-    first, second = (fill_normal(like.new_empty(1000), (1,), start) for start in (0, 1000))
-    assert torch.equal(first, fill_normal(like.new_empty(1000), (1,)))
-    assert abs(correlation(first.double(), second.double())) < 5 / math.sqrt(1000)
-    assert torch.equal(fill_normal(like.new_empty(1000), (1,), sign=-1.0), -first)
+def test_other_dtypes_have_the_same_numbers(like: Tensor) -> None:
+    single = fill_normal(torch.empty(1000), (1,), 77, -1.0)
+    assert torch.equal(fill_normal(like.new_empty(1000), (1,), 77, -1.0), single.to(like.dtype))
+
+
+SEEDS = torch.tensor([seed_of((k, "member")) for k in range(3)])
+
+
+def test_members_steps_and_numbers_have_streams_of_their_own() -> None:
+    """Neighbours in every one of them, for normals, signs and what is kept."""
+    made = {fill_normals: 1.0, fill_signs: 1.0, functools.partial(fill_kept, rate=0.5): 1.0}
+    for fill in made:
+        rows = []
+        for step in (0, 1, 2, 2**31):
+            for number in (0, 1, 2, 1 << 16):
+                out = torch.empty(3, 20_000)
+                fill(out, Stream(SEEDS, step, number))
+                rows.append(out)
+        streams = torch.cat(rows).double()
+        found = torch.corrcoef(streams) - torch.eye(len(streams))
+        assert float(found.abs().max()) < 5.5 / math.sqrt(20_000)
+
+
+def test_a_member_s_numbers_do_not_depend_on_its_company() -> None:
+    for fill in (fill_normals, fill_signs, functools.partial(fill_kept, rate=0.3)):
+        together = torch.empty(3, 5000)
+        fill(together, Stream(SEEDS, 4, 9))
+        for k in range(3):
+            alone = torch.empty(1, 5000)
+            fill(alone, Stream(SEEDS[k : k + 1], 4, 9))
+            assert torch.equal(alone[0], together[k])
+    both = order(Stream(SEEDS, 4, 9), 100)
+    assert torch.equal(order(Stream(SEEDS[1:2], 4, 9), 100)[0], both[1])
+
+
+def test_orders_are_permutations_in_which_every_row_is_anywhere() -> None:
+    found = torch.cat([order(Stream(SEEDS, epoch), 10) for epoch in range(4000)])
+    assert torch.equal(found.sort(1).values, torch.arange(10).expand(12_000, 10))
+    counts = torch.stack([torch.bincount(found[:, place], minlength=10) for place in range(10)]).double()
+    assert scipy.stats.chisquare(counts.flatten().numpy()).pvalue > 1e-4
+    pairs = torch.bincount(found[:, 0] * 10 + found[:, 1], minlength=100).double()
+    pairs = pairs[~torch.eye(10, dtype=torch.bool).flatten()]
+    assert scipy.stats.chisquare(pairs.numpy()).pvalue > 1e-4
+    assert order(Stream(SEEDS[:1]), 70_000).unique().numel() == 70_000
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
+def test_channels_stay_as_often_as_they_should(rate: float) -> None:
+    out = torch.empty(2, 200_000)
+    fill_kept(out, Stream(SEEDS[:2], 1, 2), rate)
+    assert set(out.unique().tolist()) <= {0.0, float(np.float32(1 / (1 - rate)))}
+    share = (out > 0).double().mean(1)
+    assert float((share - (1 - rate)).abs().max()) <= 5 * math.sqrt(rate * (1 - rate) / 200_000)
 
 
 def test_the_number_of_threads_changes_no_number() -> None:
@@ -147,15 +196,14 @@ def test_the_number_of_threads_changes_no_number() -> None:
 
 
 def test_signs_are_balanced_and_independent() -> None:
-    with isolated(torch.device("cpu")):
-        reseed((0, "signs"))
-        found = signs((1000, 803), SINGLE)
-    assert found.dtype == torch.float32
+    out = torch.empty(1, 803_000)
+    fill_signs(out, Stream(SEEDS[:1], 7, 3))
+    found = out.view(1000, 803)
     assert set(found.unique().tolist()) == {-1.0, 1.0}
     z = found.double().flatten()
     assert abs(float(z.mean())) < 5 / math.sqrt(len(z))
-    # Eight come from one byte: no two of them may go together, nor may columns or rows.
-    for lag in (*range(1, 17), 803, 1606):
+    # 32 come from one word, a row of 1,024 apart: no two may go together, nor may columns or rows.
+    for lag in (*range(1, 17), 256, 512, 803, 1024, 2048, 31 * 1024, 32 * 1024):
         assert abs(float((z[:-lag] * z[lag:]).mean())) < 5 / math.sqrt(len(z) - lag)
     for axis in (0, 1):
         means = found.double().mean(axis)
@@ -164,13 +212,13 @@ def test_signs_are_balanced_and_independent() -> None:
     assert abs(float((z[:-2] * z[1:-1] * z[2:]).mean())) < 5 / math.sqrt(len(z))
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (7,), (8,), (9,), (3, 1, 5), (0,), (2, 0)])
-def test_signs_have_any_shape_and_dtype(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("length", [0, 1, 7, 1024, 1025, 32 * 1024, 32 * 1024 + 1])
+def test_signs_have_any_length_and_dtype(length: int) -> None:
     for like in (SINGLE, DOUBLE, SINGLE.bfloat16()):
-        found = signs(shape, like)
-        assert found.shape == shape
-        assert found.dtype == like.dtype
-        assert bool((found.abs() == 1).all())
+        out = like.new_zeros(3, length + 1)
+        fill_signs(out[:, :length], Stream(SEEDS))
+        assert bool((out[:, :length].abs() == 1).all())
+        assert not out[:, length].any(), "nothing outside is written"
 
 
 def test_keys_that_are_alike_have_other_seeds() -> None:

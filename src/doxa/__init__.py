@@ -4,11 +4,12 @@ Take any architecture, put a prior on its weights, choose a posterior family, ch
 judge what came out.
 """
 
-from doxa import data, kl_weights, learners, likelihoods, nets, noise, posteriors, priors, rates
+from doxa import data, kl_weights, learners, likelihoods, nets, noise, optimisers, posteriors, priors, rates
 from doxa.belief import Belief, load
 from doxa.contracts import Estimate
 from doxa.errors import BadInput, BrokenFile, Diverged, DoxaError, Interrupted
 from doxa.fit import fit
+from doxa.fleet import fleet
 from doxa.judge.verdict import judge
 from doxa.predict import Draws
 from doxa.version import VERSION
@@ -26,6 +27,7 @@ __all__ = [
     "Interrupted",
     "data",
     "fit",
+    "fleet",
     "judge",
     "kl_weights",
     "learners",
@@ -33,6 +35,7 @@ __all__ = [
     "load",
     "nets",
     "noise",
+    "optimisers",
     "posteriors",
     "priors",
     "rates",

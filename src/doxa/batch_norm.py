@@ -52,8 +52,8 @@ def refreshed(
 @torch.no_grad()
 def averaged(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     """The mean of what several samples of the weights made of the same buffers."""
-    mean = {}
-    for name, value in parts[0].items():
-        changed = value.dtype.is_floating_point and any(not torch.equal(value, p[name]) for p in parts[1:])
-        mean[name] = torch.stack([p[name] for p in parts]).mean(0) if changed else value
-    return mean
+    # As a step away from the first: what is the same in all of them stays so, to the bit.
+    return {
+        name: value + torch.stack([p[name] - value for p in parts]).mean(0) if value.dtype.is_floating_point else value
+        for name, value in parts[0].items()
+    }

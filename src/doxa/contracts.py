@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
+from doxa.flat import Moments, Pace
+from doxa.philox import Stream
 from doxa.randomness import Key
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ Centre = Any
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of data: inputs for the net, targets for the likelihood."""
+    """Rows of data for each of K nets, [K, B, ·]: inputs for the net, targets for the likelihood."""
 
     x: Inputs
     y: Tensor
@@ -31,17 +33,24 @@ class Batch:
 
 @dataclass(frozen=True)
 class Moment:
-    """Where in the run a step stands: everything a schedule or a noise stream may depend on."""
+    """Where in the run a step stands: everything a schedule may depend on."""
 
     step: int  # counted over the whole run, from 0
     steps: int  # in the whole run
     batch: int  # within the epoch, from 0
     batches: int  # in an epoch
-    key: Key  # names this step's random numbers
 
     @property
     def epoch(self) -> int:
         return self.step // self.batches
+
+
+@dataclass(frozen=True)
+class Now:
+    """What the nets are told of a step: their random words, and the weight of each one's KL, over the rows of data."""
+
+    stream: Stream  # of K nets
+    weights: Tensor  # [K]
 
 
 @dataclass(frozen=True)
@@ -129,48 +138,61 @@ class Likelihood(Protocol):
 
 @dataclass(frozen=True)
 class Problem:
-    """All that a learner is told: the net, what is random in it, the likelihood and the size of the data."""
+    """All that a learner is told: the net, what is random in it, the likelihood, and where each of K nets starts."""
 
     net: nn.Module
     layout: Layout
     uses: Uses
     likelihood: Likelihood
-    start: Tensor  # [P]
-    buffers: Mapping[str, Tensor]
-    size: int
-    seed: Key
+    start: Tensor  # [K, P]
+    buffers: Mapping[str, Tensor]  # [K, ·] each
+    seeds: tuple[Key, ...]  # K of them
+    together: bool  # whether the nets run as one program
     autocast: Any = None  # a torch dtype, or None
+
+    def light(self) -> Problem:
+        """The same without its starts, which a training has no more use for."""
+        return replace(self, start=self.start[:, :0].clone(), buffers={})
 
 
 class Training(Protocol):
-    """A learner at work: parameters for the optimiser, a step that fills their gradients, a posterior to show."""
+    """Learners at work on K nets: parameters for the optimiser, a step that fills their gradients, beliefs to show."""
 
-    parameters: Sequence[Tensor]
-    streams: int  # how many orders of the data it wants to see side by side
+    parameters: Sequence[Tensor]  # [K, ·] each
+    nets: int  # K: rows of every parameter
+    members: int  # beliefs they make: an ensemble makes one of several nets
+    passes: Any  # how the nets run; `passes.compiled` may be set
 
-    def step(self, batches: Sequence[Batch], moment: Moment) -> Tensor:
-        """Fill the gradients of the per-example free energy; return the batch's mean NLL, detached."""
+    def step(self, batch: Batch, now: Now) -> Tensor:
+        """Run all nets there and back; return each one's mean NLL [K], detached."""
         ...
 
-    def posterior(self) -> Posterior:
-        """The belief as it stands, sharing no memory with the training."""
+    def fill_gradients(self, now: Now) -> None:
+        """Finish the gradients of the per-example free energy in the parameters' `grad`."""
         ...
 
-    def complexity(self) -> Estimate:
+    def descend(self, now: Now, pace: Pace, moments: Sequence[Moments]) -> None:
+        """Take Adam's step instead, in as few passes as can be."""
+        ...
+
+    def posterior(self, member: int) -> Posterior:
+        """A member's belief as it stands, sharing no memory with the training."""
+        ...
+
+    def complexity(self, member: int) -> Estimate:
         """KL(q‖p), or −log p(w) for a point estimate; 0 where there is no prior."""
         ...
 
-    def trouble(self) -> str | None:
+    def trouble(self, member: int) -> str | None:
         """What has gone wrong with the parameters, in words; None while all is well."""
         ...
 
     def state(self) -> dict[str, Tensor]:
-        """Every tensor that a resumed run needs, by name, by reference."""
+        """Every tensor that a resumed run needs, by name, by reference; a row for each net."""
         ...
 
-    @property
-    def buffers(self) -> tuple[dict[str, Tensor], ...]:
-        """The net's buffers and frozen parameters, for each member."""
+    def buffers(self, member: int) -> tuple[dict[str, Tensor], ...]:
+        """The nets' buffers and frozen parameters, for each net of a member."""
         ...
 
     @property
@@ -185,7 +207,22 @@ class Learner(Protocol):
     @property
     def prior(self) -> Prior | None: ...
 
-    def start(self, problem: Problem) -> Training: ...
+    @property
+    def kl_weight(self) -> Schedule: ...
+
+    @property
+    def nets(self) -> int:
+        """How many nets one belief takes."""
+        ...
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What learners must have in common to work as one program."""
+        ...
+
+    def start(self, problem: Problem, fleet: Sequence[Any]) -> Training:
+        """Set the learners of a fleet, of one kind all of them, to work; `self` is the first."""
+        ...
 
 
 class Schedule(Protocol):

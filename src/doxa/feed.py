@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
@@ -15,9 +15,11 @@ from torch.utils.data import DataLoader
 
 from doxa.contracts import Batch, Inputs, Likelihood
 from doxa.errors import BadInput
-from doxa.randomness import Key, generator, isolated, reseed, seed_of
+from doxa.philox import Stream, order
+from doxa.randomness import Key, isolated, reseed, seed_of
 from doxa.rows import as_inputs, as_pair, as_target, count, take, tensors
 
+ORDER = 0x7FFFFFFF  # the number of the streams that shuffle, which no step uses
 WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 
 
@@ -42,8 +44,8 @@ class Feed(Protocol):
         """Refuse targets that the likelihood cannot use with such outputs."""
         ...
 
-    def epoch(self, number: int, key: Key, streams: int, skip: int) -> Iterator[list[Batch]]:
-        """The epoch's batches from the `skip`-th on, one for each stream side by side."""
+    def epoch(self, number: int, seeds: Tensor, skip: int) -> Iterator[Batch]:
+        """The epoch's batches from the `skip`-th on, in an order of its own for each of K seeds [K]."""
         ...
 
     def fingerprint(self) -> str:
@@ -53,22 +55,24 @@ class Feed(Protocol):
 
 @dataclass
 class InMemory:
-    """All rows on the net's device, shuffled afresh each epoch, gathered by index."""
+    """All rows on the net's device, shuffled afresh each epoch, gathered by index; `rows` [K, n] are each net's own."""
 
     x: Inputs
     y: Tensor
     batch_size: int
+    rows: Tensor | None = None
 
     @property
     def size(self) -> int:
-        return count(self.x)
+        return count(self.x) if self.rows is None else self.rows.shape[1]
 
     @property
     def batches(self) -> int:
-        return len(self._bounds)
+        return len(self.bounds)
 
     @functools.cached_property
-    def _bounds(self) -> list[tuple[int, int]]:
+    def bounds(self) -> list[tuple[int, int]]:
+        """Where each batch of an epoch begins and ends."""
         starts = list(range(0, self.size, self.batch_size))
         # A last batch of one row would have no batch statistics: it joins its neighbour.
         if len(starts) > 1 and self.size - starts[-1] == 1:
@@ -81,13 +85,15 @@ class InMemory:
     def check(self, likelihood: Likelihood, output: Tensor) -> None:
         self.y = likelihood.check(output, self.y)
 
-    def epoch(self, number: int, key: Key, streams: int, skip: int) -> Iterator[list[Batch]]:
-        orders = []
-        for k in range(streams):
-            source = generator((*key, "order", number, k))
-            orders.append(torch.randperm(self.size, generator=source).to(self.y.device))
-        for start, stop in self._bounds[skip:]:
-            yield [Batch(take(self.x, order[start:stop]), self.y[order[start:stop]]) for order in orders]
+    def epoch(self, number: int, seeds: Tensor, skip: int) -> Iterator[Batch]:
+        index = self.order(number, seeds)
+        for start, stop in self.bounds[skip:]:
+            yield Batch(take(self.x, index[:, start:stop]), self.y[index[:, start:stop]])
+
+    def order(self, number: int, seeds: Tensor) -> Tensor:
+        """The rows in the order in which each net sees them in an epoch [K, n]."""
+        index = order(Stream(seeds, number, ORDER), self.size)
+        return index if self.rows is None else self.rows.gather(1, index)
 
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
@@ -98,6 +104,8 @@ class InMemory:
                 bits = part.contiguous().reshape(len(part), -1).view(WORDS[min(part.element_size(), 8)]).long()
                 weights = torch.arange(1, 2 * bits.shape[1], 2, device=bits.device)
                 digest.update((bits * weights).sum(1).cpu().numpy().data)
+        if self.rows is not None:
+            digest.update(self.rows.cpu().numpy().data)
         return digest.hexdigest()
 
 
@@ -127,20 +135,21 @@ class Loaded:
     def check(self, likelihood: Likelihood, output: Tensor) -> None:
         self.likelihood, self.output = likelihood, output
 
-    def epoch(self, number: int, key: Key, streams: int, skip: int) -> Iterator[list[Batch]]:
-        sources = [self._shuffled((*key, "order", number, k)) for k in range(streams)]
+    def epoch(self, number: int, seeds: Tensor, skip: int) -> Iterator[Batch]:
+        keys = [int(seed) for seed in seeds]
+        sources = [self._shuffled((key, "order", number)) for key in keys]
         for given in range(self.batches):
             items = []
-            for k, source in enumerate(sources):
+            for key, source in zip(keys, sources, strict=True):
                 # A data set may draw from torch's generator, which the steps between two batches have moved.
-                reseed((*key, "batch", number, given, k), self.like.device)
+                reseed((key, "batch", number, given), self.like.device)
                 items.append(next(source, None))
             if any(item is None for item in items):
                 raise BadInput(
                     f"the DataLoader gave {given} batches in epoch {number + 1}; {self.batches} were expected"
                 )
             if given >= skip:
-                yield [self._batch(item) for item in items]
+                yield stacked([self._batch(item) for item in items])
 
     def _shuffled(self, key: Key) -> Iterator[Any]:
         """The loader's batches in an order that the key alone decides, whichever generators its samplers own."""
@@ -169,24 +178,55 @@ class Loaded:
         return f"loader of {self.size} rows in {self.batches} batches, first labels {self.labels}"
 
 
-def feed(data: Any, like: Tensor, batch_size: int, size: int | None) -> Feed:
-    """The right feed for what was given; the number of rows must be known, or told as `size`."""
+def stacked(batches: list[Batch]) -> Batch:
+    """The batches of several nets as one [K, B, ·]."""
+    inputs = [batch.x for batch in batches]
+    first = inputs[0]
+    if isinstance(first, dict):
+        x: Inputs = {k: torch.stack([one[k] for one in inputs]) for k in first}  # type: ignore[index, call-overload]
+    elif isinstance(first, tuple):
+        x = tuple(torch.stack(parts) for parts in zip(*inputs, strict=True))
+    else:
+        x = torch.stack(inputs)  # type: ignore[arg-type]
+    return Batch(x, torch.stack([batch.y for batch in batches]))
+
+
+def feed(data: Any, like: Tensor, batch_size: int, size: int | None, rows: Sequence[Tensor | None] = (None,)) -> Feed:
+    """The right feed for what was given; the number of rows must be known, or told as `size`.
+
+    `rows` are each net's own, as indices; all of them or none.
+    """
     if not isinstance(data, DataLoader):
         x, y = as_pair(data, like, "data")
         if size not in (None, count(x)):
             raise BadInput(f"size={size}, but the data has {count(x)} rows; leave size out")
         if batch_size < 1:
             raise BadInput(f"batch_size must be at least 1, got {batch_size}")
-        return InMemory(x, y, batch_size)
+        return InMemory(x, y, batch_size, _chosen(rows, count(x), like.device))
+    if any(own is not None for own in rows):
+        raise BadInput("rows of their own are for data in memory: give a pair (x, y), not a DataLoader")
     size = _size_of(data, size)
     try:
         batches = len(data)
     except TypeError:
-        rows = data.batch_size or 1
-        batches = size // rows if data.drop_last else -(-size // rows)
+        length = data.batch_size or 1
+        batches = size // length if data.drop_last else -(-size // length)
     if size < 1 or batches < 1:
         raise BadInput(f"the DataLoader is empty: {size} rows in {batches} batches")
     return Loaded(data, size, batches, like)
+
+
+def _chosen(rows: Sequence[Tensor | None], size: int, device: torch.device) -> Tensor | None:
+    """Each net's own rows [K, n], checked."""
+    found = [own for own in rows if own is not None]
+    if not found:
+        return None
+    if len(found) < len(rows) or len({len(own) for own in found}) > 1:
+        raise BadInput("the members of one program need rows of their own, as many each, or none of them")
+    chosen = torch.stack([own.to(device, torch.int64) for own in found])
+    if not chosen.numel() or int(chosen.min()) < 0 or int(chosen.max()) >= size:
+        raise BadInput(f"rows must be indices from 0 to {size - 1}, and at least one")
+    return chosen
 
 
 def _size_of(loader: DataLoader[Any], size: int | None) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,19 @@ from doxa.contracts import Inputs, Learner, Likelihood, Problem, Schedule
 from doxa.errors import BadInput, whole
 from doxa.feed import Feed, feed
 from doxa.layout import Chooser, constants, lay_out, mode, settle
+from doxa.optimisers.adam import Adam
+from doxa.optimisers.sgd import Sgd
+from doxa.optimisers.torchs import Make, TorchAtWork
 from doxa.probe import probe
-from doxa.randomness import isolated
+from doxa.randomness import Key, isolated, seed_of
 from doxa.rates import constant
 from doxa.rows import as_pair, joined
 from doxa.run import Run, gentle_interrupt
 
 EXAMPLES = {"learner": "variational(doxa.priors.gaussian(1.0))", "likelihood": "categorical()"}
 
-Optimiser = Callable[[Sequence[Tensor]], torch.optim.Optimizer]
+# One of doxa.optimisers, or what makes a torch optimiser from a list of tensors.
+Optimiser = Adam | Sgd | Make
 
 
 def fit(
@@ -59,60 +63,118 @@ def fit(
     min_q F/N = −(1/N) Σᵢ E_q log p(yᵢ | xᵢ, w) + (β/N) KL(q‖p)
 
     `data` and `validation` are pairs (x, y) of tensors or arrays, or a DataLoader of such pairs; x may be a tuple or
-    dict of inputs. `lr` is a number or a schedule from doxa.rates, 1e-3 by default; `optimiser` makes a torch optimiser
-    from a list of tensors (fused Adam by default), and without `lr` keeps its own rates. With `validation` and
-    `patience` training stops when the validation NLL has not improved for that many epochs, and the best posterior is
-    kept. With `checkpoint`, a folder, the run is saved every `checkpoint_every` epochs and when interrupted;
-    `resume=True` goes on from there, to the same bits.
+    dict of inputs. `lr` is a number or a schedule from doxa.rates, 1e-3 by default; `optimiser` is one of
+    doxa.optimisers, Adam by default, or makes a torch optimiser from a list of tensors, which without `lr` keeps its
+    own rates. With `validation` and `patience` training stops when the validation NLL has not improved for that many
+    epochs, and the best posterior is kept. With `checkpoint`, a folder, the run is saved every `checkpoint_every`
+    epochs and when interrupted; `resume=True` goes on from there, to the same bits.
     """
-    seed = whole("seed", seed, least=None)
+    member = Member(net, learner, whole("seed", seed, least=None), lr, validation)
+    (belief,) = train(
+        [member],
+        data,
+        likelihood=likelihood,
+        epochs=epochs,
+        batch_size=batch_size,
+        optimiser=optimiser,
+        validation_samples=validation_samples,
+        patience=patience,
+        size=size,
+        random=random,
+        device=device,
+        autocast=autocast,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        progress=progress,
+    )
+    return belief
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of a fleet: where its net starts, how it learns, and what may differ from its neighbours."""
+
+    net: nn.Module
+    learner: Learner
+    seed: int = 0
+    lr: float | Schedule | None = None
+    validation: Any = None
+    rows: Tensor | None = None  # indices of the data that it learns from
+
+
+def train(
+    members: Sequence[Member],
+    data: Any,
+    *,
+    likelihood: Likelihood,
+    epochs: int,
+    batch_size: int,
+    optimiser: Optimiser | None,
+    validation_samples: int,
+    patience: int | None,
+    size: int | None,
+    random: Chooser | None,
+    device: torch.device | str | None,
+    autocast: torch.dtype | None,
+    checkpoint: str | PathLike[str] | None,
+    checkpoint_every: int,
+    resume: bool,
+    progress: bool,
+) -> list[Belief]:
+    """Learn the beliefs of members that can work as one program."""
+    net = members[0].net
     epochs, batch_size = whole("epochs", epochs), whole("batch_size", batch_size)
     checkpoint_every, validation_samples = (
         whole("checkpoint_every", checkpoint_every),
         whole("validation_samples", validation_samples),
     )
     patience = None if patience is None else whole("patience", patience)
-    _require_members(net, learner, likelihood, optimiser, autocast)
-    if patience is not None and validation is None:
+    for one in members:
+        _require_members(one.net, one.learner, likelihood, optimiser, autocast)
+    tested = members[0].validation is not None
+    if patience is not None and not tested:
         raise BadInput("patience needs validation data to be patient with: pass validation=(x, y)")
     _, like = lay_out(net, random)
     like = _on(device, like[:1])
-    source = feed(data, like, batch_size, size)
+    source = feed(data, like, batch_size, size, [one.rows for one in members for _ in range(one.learner.nets)])
     if has_batch_norm(net) and min(batch_size, source.size) == 1:
         raise BadInput("BatchNorm has no statistics of a single row: use batch_size of at least 2")
-    problem = pose(net, source, likelihood, random, like.device, (seed,), autocast)
-    training = learner.start(problem)
+    problem = pose(members, source, likelihood, random, like.device, autocast)
+    learner = members[0].learner
+    training = learner.start(problem, [one.learner for one in members])
     _tell_fallbacks(training.noise)
-    held_out = None if validation is None else _held_out(validation, problem, like)
-    if lr is not None and "lr" in getattr(optimiser, "keywords", {}):
-        raise BadInput("the learning rate is given twice, to the optimiser and as lr=; leave one out")
-    if lr is None and optimiser is None:
-        lr = 1e-3
-    rate = lr if lr is None or callable(lr) else constant(lr)
-    make = optimiser or partial(torch.optim.Adam, fused=True)
-    settings = {
-        "learner": files.describe(learner),
-        "likelihood": files.describe(likelihood),
-        "lr": files.describe(rate),
-        "optimiser": files.describe(make),
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "patience": patience,
-        "validation_samples": validation_samples if validation is not None else None,
-        "seed": seed,
-        "size": source.size,
-        "autocast": str(autocast) if autocast else None,
-        "data": source.fingerprint(),
-    }
+    held_out = [_held_out(one.validation, problem, like) for one in members] if tested else None
+    rates = _rates(members, optimiser)
+    make = optimiser or Adam()
+    settings = [
+        {
+            "learner": files.describe(one.learner),
+            "likelihood": files.describe(likelihood),
+            "lr": files.describe(rate),
+            "optimiser": files.describe(make),
+            "epochs": epochs,
+            "batch_size": batch_size,
+            "patience": patience,
+            "validation_samples": validation_samples if tested else None,
+            "seed": one.seed,
+            "size": source.size,
+            "autocast": str(autocast) if autocast else None,
+            "data": source.fingerprint(),
+        }
+        for one, rate in zip(members, [one.lr for one in members] if rates is None else rates, strict=True)
+    ]
     run = Run(
-        problem=problem,
-        prior=settle(learner.prior, problem.layout, problem.start),
+        problem=replace(problem.light(), buffers=problem.buffers),
+        learners=[one.learner for one in members],
+        priors=[settle(one.learner.prior, problem.layout, problem.start[0]) for one in members],
         source=source,
         training=training,
-        optimiser=_make(make, training.parameters),
-        rate=rate,
+        optimiser=make.start(training) if isinstance(make, Adam | Sgd) else TorchAtWork(make, training, rates is None),
+        rates=rates,
         epochs=epochs,
-        seed=seed,
+        seeds=[one.seed for one in members],
+        words=torch.tensor([seed_of(key) for key in keys(members)], device=like.device),
         held_out=held_out,
         validation_samples=validation_samples,
         patience=patience,
@@ -120,10 +182,30 @@ def fit(
         every=checkpoint_every,
         settings=settings,
     )
+    del problem  # and with it the nets' starts
     run.open(resume)
     with isolated(like.device), mode(net, training=True), torch.enable_grad(), gentle_interrupt() as stop:
         run.go(stop, progress)
     return run.close()
+
+
+def keys(members: Sequence[Member]) -> list[Key]:
+    """A name for the random numbers of every net: what it is alone, it is in a fleet."""
+    return [(one.seed, "net", j) for one in members for j in range(one.learner.nets)]
+
+
+def _rates(members: Sequence[Member], optimiser: Optimiser | None) -> list[Schedule] | None:
+    """A schedule for each member; None where the optimiser has rates of its own."""
+    given = [one.lr for one in members]
+    if any(lr is not None for lr in given) and "lr" in getattr(optimiser, "keywords", {}):
+        raise BadInput("the learning rate is given twice, to the optimiser and as lr=; leave one out")
+    ours = optimiser is None or isinstance(optimiser, Adam | Sgd)
+    if not ours and all(lr is None for lr in given):
+        return None
+    if not ours and len({repr(files.describe(lr)) for lr in given}) > 1:
+        raise BadInput("torch's optimisers have one learning rate for all; use doxa.optimisers for one a member")
+    filled = [1e-3 if lr is None else lr for lr in given]
+    return [lr if callable(lr) else constant(lr) for lr in filled]
 
 
 def _require_members(net: Any, learner: Any, likelihood: Any, optimiser: Any, autocast: Any) -> None:
@@ -135,9 +217,10 @@ def _require_members(net: Any, learner: Any, likelihood: Any, optimiser: Any, au
             raise BadInput(
                 f"{name} must be one of doxa.{name}s, with brackets: e.g. doxa.{name}s.{EXAMPLES[name]}; got {value!r}"
             )
-    if optimiser is not None and not callable(optimiser):
+    if optimiser is not None and not isinstance(optimiser, Adam | Sgd) and not callable(optimiser):
         raise BadInput(
-            "optimiser must make a torch optimiser from a list of tensors, e.g. torch.optim.AdamW or "
+            "optimiser must be one of doxa.optimisers, or make a torch optimiser from a list of tensors, e.g. "
+            "torch.optim.AdamW or "
             f"functools.partial(torch.optim.SGD, momentum=0.9); got {type(optimiser).__name__}"
         )
     if autocast is not None and not (isinstance(autocast, torch.dtype) and autocast.is_floating_point):
@@ -154,23 +237,33 @@ def _on(device: torch.device | str | None, like: Tensor) -> Tensor:
 
 
 def pose(
-    net: nn.Module,
+    members: Sequence[Member],
     source: Feed,
     likelihood: Likelihood,
     random: Chooser | None,
     device: torch.device,
-    seed: tuple[int | str, ...],
     autocast: torch.dtype | None,
 ) -> Problem:
     """Probe the net on a few rows, so that layout, uses and the likelihood's own parameters are known."""
+    net = members[0].net
     layout, start = lay_out(net, random)
-    start = start.to(device)
     buffers = {k: b.to(device) for k, b in constants(net).items()}
-    uses, output = probe(net, layout, start, buffers, source.example())
+    uses, output = probe(net, layout, start.to(device), buffers, source.example())
     own = likelihood.parameters(output)
     source.check(likelihood, output)
-    layout, start = lay_out(net, random, own)
-    return Problem(net, layout, uses, likelihood, start.to(device), buffers, source.size, seed, autocast)
+    layout, _ = lay_out(net, random, own)
+    starts, kept = [], []
+    for one in members:
+        found, start = lay_out(one.net, random, own)
+        if found != layout:
+            raise BadInput("the nets of a fleet must have one architecture: the same weights of the same shapes")
+        starts += [start] * one.learner.nets
+        kept += [constants(one.net)] * one.learner.nets
+    stacked = {k: torch.stack([b[k] for b in kept]).to(device) for k in buffers}
+    together = len(starts) > 1 and uses.vectorises
+    return Problem(
+        net, layout, uses, likelihood, torch.stack(starts).to(device), stacked, tuple(keys(members)), together, autocast
+    )
 
 
 def _held_out(validation: Any, problem: Problem, like: Tensor) -> tuple[Inputs, Tensor]:
@@ -178,22 +271,11 @@ def _held_out(validation: Any, problem: Problem, like: Tensor) -> tuple[Inputs, 
         with isolated(like.device):
             validation = joined(list(validation))
     x, y = as_pair(validation, like, "validation")
-    _, output = probe(problem.net, problem.layout, problem.start, problem.buffers, x)
+    _, output = probe(problem.net, problem.layout, problem.start[0], {k: b[0] for k, b in problem.buffers.items()}, x)
     return x, problem.likelihood.check(output, y)
-
-
-def _make(make: Optimiser, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
-    optimiser = make(list(parameters))
-    if not isinstance(optimiser, torch.optim.Optimizer):
-        raise BadInput(
-            f"optimiser must make a torch optimiser from a list of tensors; it made a {type(optimiser).__name__}"
-        )
-    if isinstance(optimiser, torch.optim.LBFGS):
-        raise BadInput("LBFGS evaluates its loss many times a step; choose an optimiser that needs no closure")
-    return optimiser
 
 
 def _tell_fallbacks(noise: dict[str, str]) -> None:
     shared = [f"{name}: {how}" for name, how in noise.items() if how.startswith("shared (")]
     if shared:
-        warnings.warn(f"these weights get one shared draw, not the noise asked for: {'; '.join(shared)}", stacklevel=3)
+        warnings.warn(f"these weights get one shared draw, not the noise asked for: {'; '.join(shared)}", stacklevel=4)

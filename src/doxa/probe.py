@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
@@ -75,6 +76,8 @@ class Uses:
 
     single: Mapping[str, Use]
     other: Mapping[str, str]
+    random: bool = False  # whether the net draws random numbers of its own, as nn.Dropout does
+    vectorises: bool = True  # whether many nets run as one program, and gain by it
 
     def operations(self) -> dict[int, dict[str, str]]:
         """The calls in order, each with the names of its random weight and bias."""
@@ -133,6 +136,12 @@ class _Watch(TorchFunctionMode):
         self.shapes.append(tuple(x.shape))
 
 
+def generator_state(device: torch.device) -> Tensor:
+    """Where the generator stands that the net's own random numbers come from."""
+    own = torch.cuda.default_generators[device.index or 0] if device.type == "cuda" else torch.default_generator
+    return own.get_state()
+
+
 def _refuse_recomputation(output: Tensor) -> None:
     """A net that runs again while gradients flow would find its own weights there, not those it was called with."""
     again: list[nn.Module] = []
@@ -167,7 +176,9 @@ def probe(
         watch = _Watch(leaves)
         copies = {k: b.clone() for k, b in buffers.items()}
         with isolated(start.device), mode(net, training=True), runnable(x), watch:
+            before = generator_state(start.device)
             output = call(net, leaves, copies, first_rows(x, rows))
+            random = not torch.equal(before, generator_state(start.device))
         if not outputs:
             _refuse_recomputation(output)
         output = output.detach().to(start.dtype)
@@ -201,4 +212,6 @@ def probe(
                 single[slot.name] = replace(use, row_axes=axes)
             else:
                 other[slot.name] = f"used by {use.operation} on an input without rows"
-    return Uses(single, other), outputs[0]
+    # Each convolution of a fleet is one of its own to the library that computes it; recurrent nets have no rule at all.
+    slow = any("conv" in f or f in ("lstm", "gru", "rnn_tanh", "rnn_relu") for f in set().union(*first.seen.values()))
+    return Uses(single, other, random, not slow and not random), outputs[0]

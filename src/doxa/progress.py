@@ -10,8 +10,8 @@ from typing import Any
 class Progress:
     """Epoch, NLL, KL and validation score, as they come; silent unless a person is watching."""
 
-    def __init__(self, wanted: bool, epochs: int, batches: int, done: int) -> None:
-        self.epochs, self.batches, self.done = epochs, batches, done
+    def __init__(self, wanted: bool, epochs: int, batches: int, done: int, members: int = 1) -> None:
+        self.epochs, self.batches, self.done, self.members = epochs, batches, done, members
         self.words = ""
         self.bar: Any = None
         if wanted and sys.stderr.isatty():
@@ -39,14 +39,22 @@ class Progress:
             epoch = min(done // self.batches + 1, self.epochs)
             self.bar.update(self.task, completed=done, description=f"epoch {epoch}/{self.epochs}", words=self.words)
 
-    def epoch(self, row: dict[str, float]) -> None:
-        parts = [f"NLL {row['nll']:.4f}", f"KL {row['kl']:,.0f}"]
-        if "validation_nll" in row:
-            parts.append(f"validation {row['validation_nll']:.4f}")
-        self.words = "  ".join(parts)
+    def epoch(self, rows: list[dict[str, float]]) -> None:
+        """What every member reached last: the middle and the extremes of a fleet."""
+        parts = [f"NLL {_middle(rows, 'nll', '.4f')}", f"KL {_middle(rows, 'kl', ',.0f')}"]
+        if "validation_nll" in rows[0]:
+            parts.append(f"validation {_middle(rows, 'validation_nll', '.4f')}")
+        self.words = "  ".join([f"{self.members} nets", *parts] if self.members > 1 else parts)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.bar is not None:
             self.bar.stop()
+
+
+def _middle(rows: list[dict[str, float]], name: str, form: str) -> str:
+    values = sorted(row[name] for row in rows)
+    if len(values) == 1:
+        return f"{values[0]:{form}}"
+    return f"{values[len(values) // 2]:{form}} ({values[0]:{form}} to {values[-1]:{form}})"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from doxa.philox import fill_normals
+from doxa.philox import Stream, fill_normals
 
 Key = tuple[int | str, ...]
 
@@ -28,32 +28,20 @@ def generator(key: Key, device: torch.device | str = "cpu") -> torch.Generator:
     return torch.Generator(device=device).manual_seed(seed_of(key))
 
 
-def fill_normal(out: Tensor, key: Key, start: int = 0, sign: float = 1.0) -> Tensor:
-    """Numbers start, start + 1, … of the key's stream of standard normals, times `sign`, written to a vector.
+def stream_of(key: Key, device: torch.device | str = "cpu") -> Stream:
+    """The key's own stream of random words, for one member."""
+    return Stream(torch.tensor([seed_of(key)], device=device))
 
-    On the CPU in float32 they are Philox's, so that any part of a stream can be made by itself; elsewhere, for now, a
-    stream of torch's generator begins at every `start`.
-    """
-    if out.device.type == "cpu" and out.dtype == torch.float32:
-        fill_normals(out, seed_of(key), start, sign)
-        return out
-    return out.normal_(generator=generator((*key, start) if start else key, out.device)).mul_(sign)
+
+def fill_normal(out: Tensor, key: Key, start: int = 0, sign: float = 1.0) -> Tensor:
+    """Numbers start, start + 1, … of the key's stream of standard normals, times `sign`, written to a vector."""
+    fill_normals(out[None], stream_of(key, out.device), start, sign)
+    return out
 
 
 def normal(size: int, key: Key, like: Tensor) -> Tensor:
     """`size` standard normal numbers with the dtype and device of `like`."""
     return fill_normal(torch.empty(size, dtype=like.dtype, device=like.device), key)
-
-
-def signs(shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """Independent ±1 of the given shape from torch's global generator, eight to a random byte."""
-    count = 1
-    for length in shape:
-        count *= length
-    bytes_ = torch.randint(0, 256, ((count + 7) // 8, 1), dtype=torch.uint8, device=like.device)
-    powers = torch.tensor([1, 2, 4, 8, 16, 32, 64, 128], dtype=torch.uint8, device=like.device)
-    bits = (bytes_ & powers).ne(0).flatten()[:count].reshape(shape)
-    return bits.to(like.dtype).mul_(2).sub_(1)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def count(x: Inputs) -> int:
     return tensors(x)[0][1].shape[0]
 
 
-def take(x: Inputs, index: Tensor | slice) -> Inputs:
+def take(x: Inputs, index: Tensor | slice | int) -> Inputs:
     """The rows at an index."""
     return each(x, lambda t: t[index])
 

@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,10 +18,13 @@ from torch import Tensor
 from doxa import checkpoint as files
 from doxa import native
 from doxa.belief import Belief
-from doxa.contracts import Inputs, Moment, Problem, Record, Schedule, Training
+from doxa.capture import Captured, captured
+from doxa.contracts import Batch, Inputs, Learner, Moment, Now, Problem, Record, Schedule, Training
 from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted
 from doxa.feed import Feed
 from doxa.layout import Layout
+from doxa.optimisers.torchs import TorchAtWork
+from doxa.philox import Stream
 from doxa.predict import sweep
 from doxa.progress import Progress
 from doxa.version import VERSION
@@ -52,148 +55,199 @@ def gentle_interrupt() -> Iterator[threading.Event]:
 
 @dataclass
 class Run:
-    """A training under way: all that a checkpoint holds, and how to go on."""
+    """The training of a fleet under way: all that a checkpoint holds, and how to go on. A fit is a fleet of one."""
 
     problem: Problem
-    prior: Any
+    learners: Sequence[Learner]  # one a member
+    priors: Sequence[Any]
     source: Feed
     training: Training
-    optimiser: torch.optim.Optimizer
-    rate: Schedule | None  # None leaves the optimiser's own
+    optimiser: Any
+    rates: Sequence[Schedule] | None  # one a member; None leaves the optimiser's own
     epochs: int
-    seed: int
-    held_out: tuple[Inputs, Tensor] | None
+    seeds: Sequence[int]  # one a member
+    words: Tensor  # [K]: the seed of each net's random words
+    held_out: Sequence[tuple[Inputs, Tensor]] | None  # one a member
     validation_samples: int
     patience: int | None
     folder: Path | None
     every: int
-    settings: dict[str, Any]
+    settings: Sequence[dict[str, Any]]  # one a member
     done: int = 0  # steps taken
-    history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
-    best_epoch: int = -1
 
     def __post_init__(self) -> None:
-        self.running = torch.zeros((), dtype=torch.float64, device=self.problem.start.device)
+        device, members = self.problem.start.device, len(self.learners)
+        self.running = torch.zeros(self.training.nets, dtype=torch.float64, device=device)
+        self.histories: list[list[dict[str, float]]] = [[] for _ in range(members)]
+        self.best_epochs = [-1] * members
+        self.fast: Captured | None = None
 
     @property
     def steps(self) -> int:
         return self.epochs * self.source.batches
 
+    def resting(self, member: int) -> bool:
+        """Whether a member has stopped early: its validation NLL has long not improved."""
+        waited = len(self.histories[member]) - 1 - self.best_epochs[member]
+        return self.patience is not None and self.best_epochs[member] >= 0 and waited >= self.patience
+
     @property
     def finished(self) -> bool:
-        waited = len(self.history) - 1 - self.best_epoch
-        stopped = self.patience is not None and self.best_epoch >= 0 and waited >= self.patience
+        stopped = all(self.resting(k) for k in range(len(self.learners)))
         return self.done >= self.steps or (stopped and self.done % self.source.batches == 0)
 
     def go(self, stop: threading.Event, progress: bool) -> None:
         """Step until finished, or until asked to stop."""
         batches = self.source.batches
-        with Progress(progress, self.epochs, batches, self.done) as shown:
-            if self.history:
-                shown.epoch(self.history[-1])
+        if not self.finished:
+            left = self.steps - self.done
+            self.fast = captured(self.problem, self.training, self.optimiser, self.source, self.words, left)
+            if self.fast is not None:
+                self.fast.running.copy_(self.running)
+                self.running = self.fast.running
+        with Progress(progress, self.epochs, batches, self.done, len(self.learners)) as shown:
+            if self.histories[0]:
+                shown.epoch([rows[-1] for rows in self.histories])
             while not self.finished:
                 epoch, skip = divmod(self.done, batches)
-                for batch in self.source.epoch(epoch, (self.seed,), self.training.streams, skip):
-                    self.step(batch)
+                weights, rates = self.score(epoch, skip)
+                for _ in self.steps_of(epoch, skip, weights, rates):
                     shown.step(self.done)
                     if stop.is_set():
                         break
                 if self.done % batches == 0:
-                    self.end_epoch()
-                    shown.epoch(self.history[-1])
-                    if self.folder is not None and (len(self.history) % self.every == 0 or self.finished):
+                    self.end_epoch(rates[-1].tolist())
+                    shown.epoch([rows[-1] for rows in self.histories])
+                    if self.folder is not None and ((epoch + 1) % self.every == 0 or self.finished):
                         self.save()
                 if stop.is_set() and not self.finished:
                     self.interrupted()
 
-    def step(self, batch: Any) -> None:
-        moment = Moment(
-            step=self.done,
-            steps=self.steps,
-            batch=self.done % self.source.batches,
-            batches=self.source.batches,
-            key=(self.seed, "step", self.done),
-        )
-        if self.rate is not None:
-            rate = float(self.rate(moment))
-            if not 0 <= rate < math.inf:
-                raise BadInput(f"the learning rate at step {self.done} is {rate}; a schedule gives numbers from 0 up")
-            for group in self.optimiser.param_groups:
-                group["lr"] = rate
-        loss = self.training.step(batch, moment)
+    def score(self, epoch: int, skip: int) -> tuple[Tensor, Tensor]:
+        """The KL weight over N and the rate of every net [batches, K], from a batch of an epoch on; −1 lets it rest.
+
+        The rates are in double precision, as torch's optimisers take them.
+        """
+        batches, nets = self.source.batches, self.training.nets // len(self.learners)
+        weights, rates = [], []
+        for batch in range(skip, batches):
+            moment = Moment(epoch * batches + batch, self.steps, batch, batches)
+            weights.append([float(own.kl_weight(moment)) / self.source.size for own in self.learners])
+            own = [0.0] * len(self.learners) if self.rates is None else [float(r(moment)) for r in self.rates]
+            for rate in own:
+                if not 0 <= rate < math.inf:
+                    raise BadInput(
+                        f"the learning rate at step {moment.step} is {rate}; a schedule gives numbers from 0 up"
+                    )
+            rates.append([-1.0 if self.resting(k) else rate for k, rate in enumerate(own)])
+        found = [torch.tensor(rows, dtype=torch.float64).repeat_interleave(nets, 1) for rows in (weights, rates)]
+        return found[0].to(self.problem.start), found[1]
+
+    def steps_of(self, epoch: int, skip: int, weights: Tensor, rates: Tensor) -> Iterator[None]:
+        """Take an epoch's steps from a batch on: replayed where they are captured, else as they are written."""
+        if self.fast is not None:
+            numbers = range(self.done + 1, self.done + 1 + len(weights))
+            corrections = torch.tensor([self.optimiser.corrections(n) for n in numbers], dtype=torch.float64)
+            self.fast.begin(epoch, skip, self.done, weights, rates, corrections)
+            for number in range(skip, self.source.batches):
+                self.fast.replay(number)
+                self.done += 1
+                yield
+            return
+        given = rates.to(weights)
+        for i, batch in enumerate(self.source.epoch(epoch, self.words, skip)):
+            self.step(batch, weights[i], given[i], rates[i])
+            yield
+
+    def step(self, batch: Batch, weights: Tensor, rates: Tensor, exact: Tensor) -> None:
+        now = Now(Stream(self.words, self.done), weights)
+        losses = self.training.step(batch, now)
         # On a GPU asking would wait for the device: there it is asked once an epoch.
-        if loss.device.type == "cpu" and not math.isfinite(float(loss)):
-            raise self.diverged(f"the loss became {float(loss)}")
-        self.optimiser.step()
-        self.running += loss
+        if losses.device.type == "cpu" and not bool(losses.isfinite().all()):
+            worst = int((~losses.isfinite()).nonzero()[0])
+            self.training.fill_gradients(now)
+            raise self.diverged(f"the loss became {float(losses[worst])}", worst)
+        self.optimiser.step(now, exact if isinstance(self.optimiser, TorchAtWork) else rates, self.corrections())
+        self.running += losses
         self.done += 1
 
-    def end_epoch(self) -> None:
-        nll = float(self.running) / self.source.batches
+    def corrections(self) -> Any:
+        return self.optimiser.corrections(self.done + 1)
+
+    def end_epoch(self, rates: Sequence[float]) -> None:
+        nets = self.training.nets // len(self.learners)
+        means = (self.running / self.source.batches).view(-1, nets).mean(1).tolist()
         self.running.zero_()
-        trouble = self.training.trouble()
-        if not math.isfinite(nll) or trouble:
-            raise self.diverged(trouble or f"the mean loss of the epoch is {nll}")
-        row = {
-            "nll": nll,
-            "kl": self.training.complexity().value,
-            "lr": float(self.optimiser.param_groups[0]["lr"]),
-        }
-        if self.held_out is not None:
-            row["validation_nll"] = self.validate()
-            if math.isnan(row["validation_nll"]):
-                raise self.diverged("the validation NLL became nan")
-        self.history.append(row)
-        if self.patience is not None and self._is_best():
-            self.best_epoch = len(self.history) - 1
-            self.best = {k: t.detach().clone() for k, t in self.training.state().items()}
+        asleep = [self.resting(k) for k in range(len(self.learners))]
+        for k, nll in enumerate(means):
+            if asleep[k]:
+                continue
+            trouble = self.training.trouble(k)
+            if not math.isfinite(nll) or trouble:
+                raise self.diverged(trouble or f"the mean loss of the epoch is {nll}", k * nets)
+            rate = self.optimiser.rate if isinstance(self.optimiser, TorchAtWork) else rates[k * nets]
+            row = {"nll": nll, "kl": self.training.complexity(k).value, "lr": rate}
+            if self.held_out is not None:
+                row["validation_nll"] = self.validate(k)
+                if math.isnan(row["validation_nll"]):
+                    raise self.diverged("the validation NLL became nan", k * nets)
+            self.histories[k].append(row)
+            if self.patience is not None and self._is_best(k):
+                self.best_epochs[k] = len(self.histories[k]) - 1
+                self._keep(k, nets)
 
-    def _is_best(self) -> bool:
-        scores = [row["validation_nll"] for row in self.history]
-        return self.best_epoch < 0 or scores[-1] < scores[self.best_epoch]
+    def _is_best(self, member: int) -> bool:
+        scores = [row["validation_nll"] for row in self.histories[member]]
+        return self.best_epochs[member] < 0 or scores[-1] < scores[self.best_epochs[member]]
 
-    def validate(self) -> float:
+    def _keep(self, member: int, nets: int) -> None:
+        """Remember a member's state as the best so far."""
+        own = slice(member * nets, (member + 1) * nets)
+        for name, tensor in self.training.state().items():
+            if name not in self.best:
+                self.best[name] = tensor.detach().clone()
+            self.best[name][own] = tensor.detach()[own]
+
+    def validate(self, member: int) -> float:
         """Validation NLL of the posterior predictive, with the same draws' noise every epoch."""
         assert self.held_out is not None
-        x, y = self.held_out
+        x, y = self.held_out[member]
         draws = sweep(
             self.problem.net,
             self.problem.layout,
-            self.training.posterior(),
+            self.training.posterior(member),
             self.problem.likelihood,
-            self.training.buffers,
+            self.training.buffers(member),
             x,
             self.validation_samples,
-            (self.seed, "validation"),
+            (self.seeds[member], "validation"),
             autocast=self.problem.autocast,
         )
         log_p = draws.log_prob(y)
         return -float((log_p.logsumexp(0) - math.log(len(log_p))).mean())
 
-    def diverged(self, what: str) -> Diverged:
+    def diverged(self, what: str, net: int) -> Diverged:
         epoch = self.done // self.source.batches + 1
-        bad = [f"gradient of {n}" for n in self._bad_gradients()]
+        bad = [f"gradient of {n}" for n in self._bad_gradients(net)]
         where = f"; not finite: {', '.join(bad)}" if bad else ""
         good = self.folder is not None and (self.folder / CHECKPOINT).exists()
         saved = f" The last good checkpoint is in {self.folder}." if good else ""
+        who = f"net {net}: " if self.training.nets > 1 else ""
         return Diverged(
-            f"{what} at step {self.done} (epoch {epoch}){where}. Lower lr, scale the inputs to about unit size, or "
-            f"start from a smaller scale.{saved}"
+            f"{who}{what} at step {self.done} (epoch {epoch}){where}. Lower lr, scale the inputs to about unit size, "
+            f"or start from a smaller scale.{saved}"
         )
 
-    def _bad_gradients(self) -> list[str]:
+    def _bad_gradients(self, net: int) -> list[str]:
         names = []
         for p in self.training.parameters:
-            if p.grad is None or bool(p.grad.isfinite().all()):
+            if p.grad is None or bool(p.grad[net].isfinite().all()):
                 continue
-            fits = p.grad.numel() in (self.problem.layout.size, self.problem.layout.random)
-            layout = Layout(
-                self.problem.layout.slots
-                if p.grad.numel() == self.problem.layout.size
-                else self.problem.layout.random_slots
-            )
-            names += [k for k, g in layout.views(p.grad).items() if not bool(g.isfinite().all())] if fits else ["scale"]
+            grad = p.grad[net]
+            fits = grad.numel() in (self.problem.layout.size, self.problem.layout.random)
+            layout = self.problem.layout if grad.numel() == self.problem.layout.size else _random(self.problem.layout)
+            names += [k for k, g in layout.views(grad).items() if not bool(g.isfinite().all())] if fits else ["scale"]
         return sorted(set(names))
 
     def interrupted(self) -> None:
@@ -206,31 +260,25 @@ class Run:
         else:
             self.save()
             words += f"; saved in {self.folder}. Go on with the same call and resume=True"
-        raise Interrupted(words, self.belief())
+        found = self.beliefs()
+        raise Interrupted(words, found[0] if len(found) == 1 else found)
 
     def save(self) -> None:
         """All that an exact resume needs, in one file."""
         assert self.folder is not None
         header = {
-            "settings": self.settings,
+            "settings": list(self.settings),
             "versions": _versions(),
             "layout": files.encode_layout(self.problem.layout),
             "done": self.done,
-            "history": self.history,
-            "best_epoch": self.best_epoch,
-            "optimiser": {},
+            "histories": self.histories,
+            "best_epochs": self.best_epochs,
+            "optimiser": self.optimiser.numbers() if isinstance(self.optimiser, TorchAtWork) else {},
         }
         tensors = {f"training.{k}": t for k, t in self.training.state().items()}
         tensors |= {f"best.{k}": t for k, t in self.best.items()}
+        tensors |= {f"optimiser.{k}": t for k, t in self.optimiser.state().items()}
         tensors["running"] = self.running
-        for index, state in self.optimiser.state_dict()["state"].items():
-            for name, value in state.items():
-                if isinstance(value, Tensor):
-                    tensors[f"optimiser.{index}.{name}"] = value
-                elif value is None or isinstance(value, bool | int | float):
-                    header["optimiser"][f"{index}.{name}"] = value  # type: ignore[index]
-                else:
-                    raise BadInput(f"the optimiser's {name} is a {type(value).__name__}, which cannot be saved exactly")
         files.write(self.folder / CHECKPOINT, STATE, header, tensors)
 
     def open(self, resume: bool) -> None:
@@ -249,68 +297,87 @@ class Run:
                 f"{self.folder} already holds a run; pass resume=True to go on with it, or choose another folder"
             )
         header, tensors = files.read(path, STATE)
-        files.require_same_net(path, files.decode_layout(header["layout"]), self.problem.buffers, self.problem.net)
+        buffers = {k: b[0] for k, b in self.problem.buffers.items()}
+        files.require_same_net(path, files.decode_layout(header["layout"]), buffers, self.problem.net)
         if files.decode_layout(header["layout"]) != self.problem.layout:
             raise BadInput(
                 f"{path} belongs to a run in which other weights were random or frozen; use the same call to go on"
             )
-        changed = [
-            f"{k}: {header['settings'].get(k)} there, {v} here"
-            for k, v in self.settings.items()
-            if k != "epochs" and header["settings"].get(k) != files.describe(v)
-        ]
-        if changed:
-            raise BadInput(
-                f"{path} belongs to a run with other settings ({'; '.join(changed)}); use the same call to go on"
-            )
+        self._require_same_settings(path, header["settings"])
         if header["versions"] != _versions():
             warnings.warn(
                 f"{path} was written by {header['versions']}, this is {_versions()}: bits may differ",
                 stacklevel=3,
             )
-        self.done, self.history, self.best_epoch = header["done"], header["history"], header["best_epoch"]
-        self._restore("training.", tensors)
+        self.done, self.histories, self.best_epochs = header["done"], header["histories"], header["best_epochs"]
+        self._restore(self.training.state(), "training.", tensors)
         device = self.problem.start.device
         self.best = {k.removeprefix("best."): t.to(device) for k, t in tensors.items() if k.startswith("best.")}
         self.running.copy_(tensors["running"])
-        state: dict[int, dict[str, Any]] = {}
-        for name, tensor in tensors.items():
-            if name.startswith("optimiser."):
-                _, index, field_name = name.split(".", 2)
-                state.setdefault(int(index), {})[field_name] = tensor
-        for name, value in header["optimiser"].items():
-            index, field_name = name.split(".", 1)
-            state.setdefault(int(index), {})[field_name] = value
-        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})
+        if isinstance(self.optimiser, TorchAtWork):
+            own = {k.removeprefix("optimiser."): t for k, t in tensors.items() if k.startswith("optimiser.")}
+            self.optimiser.load(own, header["optimiser"])
+        else:
+            self._restore(self.optimiser.state(), "optimiser.", tensors)
+
+    def _require_same_settings(self, path: Path, there: list[dict[str, Any]]) -> None:
+        if len(there) != len(self.settings):
+            raise BadInput(f"{path} belongs to a fleet of {len(there)}, not of {len(self.settings)}; use the same call")
+        for member, (old, new) in enumerate(zip(there, self.settings, strict=True)):
+            changed = [
+                f"{k}: {old.get(k)} there, {v} here"
+                for k, v in new.items()
+                if k != "epochs" and old.get(k) != files.describe(v)
+            ]
+            if changed:
+                who = f"member {member} of " if len(there) > 1 else ""
+                raise BadInput(
+                    f"{path} belongs to {who}a run with other settings ({'; '.join(changed)}); use the same call to "
+                    "go on"
+                )
 
     @torch.no_grad()
-    def _restore(self, prefix: str, tensors: dict[str, Tensor]) -> None:
-        for name, tensor in self.training.state().items():
+    def _restore(self, into: dict[str, Tensor], prefix: str, tensors: dict[str, Tensor]) -> None:
+        for name, tensor in into.items():
             if prefix + name not in tensors:
-                raise BrokenFile(f"the checkpoint has no {name!r}: it was written by another learner")
+                raise BrokenFile(f"the checkpoint has no {name!r}: it was written by another learner or optimiser")
             tensor.copy_(tensors[prefix + name])
 
-    def belief(self) -> Belief:
-        """What is believed now, with the record of how it came about."""
-        return Belief(
-            net=self.problem.net,
-            likelihood=self.problem.likelihood,
-            posterior=self.training.posterior(),
-            layout=self.problem.layout,
-            buffers=self.training.buffers,
-            prior=self.prior,
-            noise=self.training.noise,
-            record=Record({**self.settings, "steps": self.done, "versions": _versions()}, list(self.history)),
-        )
+    def beliefs(self) -> list[Belief]:
+        """What each member believes now, with the record of how it came about."""
+        return [
+            Belief(
+                net=self.problem.net,
+                likelihood=self.problem.likelihood,
+                posterior=self.training.posterior(k),
+                layout=self.problem.layout,
+                buffers=self.training.buffers(k),
+                prior=self.priors[k],
+                noise=self.training.noise,
+                record=Record(
+                    {**self.settings[k], "steps": self._taken(k), "versions": _versions()}, list(self.histories[k])
+                ),
+            )
+            for k in range(len(self.learners))
+        ]
 
-    def close(self) -> Belief:
-        """The finished belief: the best one where patience kept it, also as a file in the run's folder."""
+    def _taken(self, member: int) -> int:
+        """Steps that a member has taken."""
+        return len(self.histories[member]) * self.source.batches if self.resting(member) else self.done
+
+    def close(self) -> list[Belief]:
+        """The finished beliefs: the best ones where patience kept them, also as files in the run's folder."""
         if self.best:
-            self._restore("", self.best)
-        belief = self.belief()
+            self._restore(self.training.state(), "", self.best)
+        found = self.beliefs()
         if self.folder is not None:
-            belief.save(self.folder / BELIEF)
-        return belief
+            for k, belief in enumerate(found):
+                belief.save(self.folder / (BELIEF if len(found) == 1 else f"belief-{k}.doxa"))
+        return found
+
+
+def _random(layout: Layout) -> Layout:
+    return Layout(layout.random_slots)
 
 
 def _versions() -> dict[str, Any]:

@@ -12,7 +12,7 @@ from doxa.kl_weights import annealed, geometric, tempered, uniform
 
 
 def at(step: int, batches: int = 4, epochs: int = 3) -> Moment:
-    return Moment(step, epochs * batches, step % batches, batches, ("test", step))
+    return Moment(step, epochs * batches, step % batches, batches)
 
 
 def test_uniform_is_one() -> None:

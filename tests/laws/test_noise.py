@@ -3,53 +3,46 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from at_work import leaves_of_one, noisy, now, posed, rows_of, stepped
 from doxa import noise, priors
-from doxa.contracts import Batch, Moment, Problem
-from doxa.layout import call, constants, lay_out, mode
+from doxa.contracts import Now, Problem
+from doxa.flat import Turn
+from doxa.layout import call, mode
 from doxa.learners import variational
 from doxa.learners.variational import VariationalTraining
 from doxa.likelihoods import categorical
 from doxa.noise import Leaves
 from doxa.noise import leaves as leaves_module
 from doxa.noise.interception import Interception
-from doxa.noise.leaves import noise_of
+from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, noise_of, sites_of
+from doxa.noise.source import Alone, Handed, Listening, made
+from doxa.philox import fill_normals
 from doxa.posteriors.mean_field import Family
-from doxa.probe import probe
-from doxa.randomness import isolated, normal, reseed
+from doxa.randomness import isolated, normal, reseed, stream_of
 from zoo import CASES, Case
 
 NOISES = [pytest.param(n, id=k) for k, n in noise.TABLE.items()]
 RULED = [pytest.param(n, id=k) for k, n in noise.TABLE.items() if n.rule is not None]
 NETS = [pytest.param(c, id=k) for k, c in CASES.items()]
-MOMENT = Moment(step=0, steps=10, batch=0, batches=5, key=(0, "step", 0))
 
 
-def problem(case: Case, size: int = 100) -> Problem:
-    net = case.net()
-    layout, start = lay_out(net)
-    buffers = constants(net)
-    uses, _ = probe(net, layout, start, buffers, case.inputs())
-    return Problem(net, layout, uses, categorical(), start, buffers, size, (0,))
-
-
-def leaves_for(p: Problem, kind: noise.Noise, scale: Tensor) -> Leaves:
-    return Leaves(p.layout, p.uses, kind, p.start, scale, torch.zeros_like(p.start))
+def problem(case: Case) -> Problem:
+    return posed(case.net(), case.inputs(), categorical())
 
 
 def run(p: Problem, leaves: Leaves, x: Tensor, key: tuple[int | str, ...]) -> Tensor:
     """One noisy pass, repeatable by its key."""
-    buffers = {k: b.clone() for k, b in p.buffers.items()}
-    with isolated(p.start.device), mode(p.net, False), leaves.at_work():
+    buffers = {k: b[0].clone() for k, b in p.buffers.items()}
+    with isolated(p.start.device), mode(p.net, False), noisy(leaves, p.uses, rows_of(*key)):
         reseed(key)
-        leaves.draw(key)
-        return call(p.net, leaves.first, buffers, x)
+        leaves.draw(stream_of(key))
+        return call(p.net, leaves.first[0], buffers, x)
 
 
 @pytest.mark.parametrize("case", NETS)
@@ -59,7 +52,7 @@ def test_at_scale_zero_the_plain_net_runs(kind: noise.Noise, case: Case) -> None
     x = case.inputs()
     with mode(p.net, False):
         expected = p.net(x)
-    found = run(p, leaves_for(p, kind, torch.zeros(p.layout.random)), x, (1,))
+    found = run(p, leaves_of_one(p, kind, torch.zeros(p.layout.random)), x, (1,))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
@@ -78,19 +71,19 @@ def test_what_falls_back_to_a_shared_draw_is_listed_and_nothing_else(kind: noise
 class Overheard(Interception):
     """The interception itself, noting at each site what the rule returned on the very inputs it was given."""
 
-    def __init__(self, sites, rule) -> None:
+    def __init__(self, sites, rule, source) -> None:
         self.outputs: dict[str, Tensor] = {}
 
-        def keep(apply, x, weight, bias, site):
+        def keep(apply, x, weight, bias, site, source):
             frozen = self.inputs.setdefault(site.name, x.detach())
-            output = rule(apply, frozen, weight, bias, site)
+            output = rule(apply, frozen, weight, bias, site, source)
             self.outputs[site.name] = (output - apply(frozen, weight, bias)).detach()
             self.rows[site.name] = site.row_axes
             return output
 
         self.inputs: dict[str, Tensor] = {}
         self.rows: dict[str, tuple[int, ...]] = {}
-        super().__init__(sites, keep)
+        super().__init__(sites, keep, source)
 
 
 def operations(net: nn.Module, x: Tensor) -> int:
@@ -120,24 +113,26 @@ def test_rows_have_uncorrelated_noise_at_every_operation(kind: noise.Noise, case
     """Each linear map and convolution the net calls, its input held fixed over draws: rows must not share noise."""
     p = problem(case)
     x = case.inputs(4)
-    leaves = leaves_for(p, kind, torch.full((p.layout.random,), 0.3))
-    heard = Overheard(leaves.sites, partial(kind.rule, sign=1.0))
+    leaves = leaves_of_one(p, kind, torch.full((p.layout.random,), 0.3))
+    sites = sites_of(p.uses, leaves.first[0], leaves.second[0])
+    heard = Overheard(sites, kind.rule, None)
     seen: dict[str, list[Tensor]] = {}
     with isolated(x.device), mode(p.net, True), torch.no_grad():
         for s in range(DRAWS):
             reseed((s,))
-            leaves.draw((s, "w"))
+            leaves.draw(stream_of((s, "w")))
             heard.met.clear()
+            heard.source = Alone(stream_of((s, "rows")))
             with heard:
-                call(p.net, leaves.first, {k: b.clone() for k, b in p.buffers.items()}, x)
+                call(p.net, leaves.first[0], {k: b[0].clone() for k, b in p.buffers.items()}, x)
             for name, output in heard.outputs.items():
                 seen.setdefault(name, []).append(output.movedim(heard.rows[name][0], 0).flatten(1))
     # Every operation whose weight is used once has a site; tied or repeated ones are the listed exceptions.
-    excused = operations(p.net, x) - len(leaves.sites)
+    excused = operations(p.net, x) - len(sites)
     assert excused == {"tied_embedding": 1, "twice": 2, "cross_attention": 3}.get(
         next(k for k, c in CASES.items() if c is case), 0
     )
-    assert len(seen) == len(leaves.sites)
+    assert len(seen) == len(sites)
     for name, found in seen.items():
         assert not shares_noise(torch.stack(found)), f"{name}: rows share noise"
 
@@ -186,20 +181,18 @@ def test_same_mean_and_variance_as_shared(kind: noise.Noise, case: Case) -> None
     p = problem(case)
     p.net.eval()
     first = nn.Sequential(next(iter(p.net.children())))
-    layout, start = lay_out(first)
     x = case.inputs(3)
-    uses, _ = probe(first, layout, start, {}, x)
-    p = Problem(first, layout, uses, categorical(), start, {}, 10, (0,))
-    scale = torch.rand(layout.random, generator=torch.Generator().manual_seed(5)) * 0.3
+    p = posed(first, x, categorical())
+    scale = torch.rand(p.layout.random, generator=torch.Generator().manual_seed(5)) * 0.3
     moments, draws = [], 3000
     for each in (noise.shared, kind):
-        leaves, outputs = leaves_for(p, each, scale), []
+        leaves, outputs = leaves_of_one(p, each, scale), []
         with torch.no_grad(), isolated(x.device):
             reseed((each.name,))
             for s in range(draws):
-                leaves.draw((s, each.name))
-                with leaves.at_work():
-                    outputs.append(call(first, leaves.first, {}, x))
+                leaves.draw(stream_of((s, each.name)))
+                with noisy(leaves, p.uses, rows_of(s, each.name)):
+                    outputs.append(call(first, leaves.first[0], {}, x))
         stacked = torch.stack(outputs)
         moments.append((stacked.mean(0), stacked.var(0)))
     (mean, variance), (own_mean, own_variance) = moments
@@ -216,25 +209,26 @@ def test_gradient_is_unbiased(kind: noise.Noise) -> None:
     torch.manual_seed(0)
     net = nn.Linear(3, 1)
     x, y = torch.randn(8, 3), torch.randn(8, 1)
-    layout, start = lay_out(net)
-    uses, _ = probe(net, layout, start, {}, x)
+    p = posed(net, x, categorical())
+    start = p.start[0]
     scale = torch.tensor([0.3, 0.5, 0.2, 0.4])
     design = torch.cat([x, torch.ones(8, 1)], 1)
     residual = design @ start - y[:, 0]
     # E ½(x·w − y)² = ½(x·mean − y)² + ½ Σ x²·scale²
     exact_mean = (residual[:, None] * design).mean(0)
     exact_scale = design.square().mean(0) * scale
-    leaves = Leaves(layout, uses, kind, start, scale, torch.zeros_like(start))
+    leaves = leaves_of_one(p, kind, scale)
     found = []
     for s in range(4000):
-        leaves.draw((s,))
-        with isolated(x.device), leaves.at_work():
-            reseed((s, "rows"))
-            (0.5 * (call(net, leaves.first, {}, x) - y).square().mean()).backward()
-        by_scale = torch.empty_like(scale)
+        leaves.draw(stream_of((s,)))
+        with isolated(x.device), noisy(leaves, p.uses, rows_of(s)):
+            (0.5 * (call(net, leaves.first[0], {}, x) - y).square().mean()).backward()
+        by_mean, by_scale = torch.empty(4), torch.empty(4)
         for piece in leaves.pieces:
-            leaves.pull(piece, by_scale[piece.span], add=False)
-        found.append(torch.cat([leaves.gradient, by_scale]))
+            by_mean[piece.span], given = (rows[0] for rows in piece.gradients())
+            twice = piece.ruled and kind.turn is Turn.TIMES_TWICE_SCALE
+            by_scale[piece.span] = given * (2 * scale[piece.span] if twice else piece.epsilon[0])
+        found.append(torch.cat([by_mean, by_scale]))
     stacked = torch.stack(found)
     z = (stacked.mean(0) - torch.cat([exact_mean, exact_scale])) / (stacked.std(0) / math.sqrt(len(found)))
     assert float(z.abs().max()) < 4
@@ -251,81 +245,68 @@ PRIORS = {
 @pytest.mark.parametrize("name", ["mlp", "lstm", "tied_embedding", "transformer"])
 @pytest.mark.parametrize("kind", NOISES)
 def test_noise_is_one_stream_however_it_is_cut(kind: noise.Noise, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces of 7 weights: each takes its own part of the stream, so that no two weights share a number."""
-    monkeypatch.setattr(leaves_module, "BLOCK", 7)
+    """A piece for each tensor: each takes its own part of the stream, so that no two weights share a number."""
+    monkeypatch.setattr(leaves_module, "LONG", 1)
     p = problem(CASES[name])
-    leaves = leaves_for(p, kind, torch.full((p.layout.random,), 0.1))
-    assert len(leaves.pieces) > 5
-    leaves.draw((1, "cut"), -1.0)
+    leaves = leaves_of_one(p, kind, torch.full((p.layout.random,), 0.1))
+    assert len(leaves.pieces) == len(p.layout.random_slots)
+    leaves.draw(stream_of((1, "cut")), -1.0)
     whole = -normal(p.layout.random, (1, "cut"), p.start)
-    spans = [*leaves.drawn, *(leaves.ruled if kind.draws_weights else [])]
-    for span in spans:
-        assert torch.equal(leaves.epsilon[span], whole[span])
-    for span in leaves.drawn:
-        torch.testing.assert_close(leaves.flat[span], p.start[span] + 0.1 * whole[span])
+    for piece in leaves.pieces:
+        if piece.epsilon is not None:
+            assert torch.equal(piece.epsilon[0], whole[piece.span])
+        if not piece.ruled:
+            torch.testing.assert_close(piece.flat[0], p.start[0, piece.span] + 0.1 * whole[piece.span])
 
 
-def by_autograd(training: VariationalTraining, batch: Batch, moment: Moment) -> tuple[Tensor, Tensor]:
+def by_autograd(training: VariationalTraining, x: Tensor, y: Tensor, at: Now) -> tuple[Tensor, Tensor]:
     """The same free energy with the same noise, differentiated from end to end by autograd alone."""
-    p, learner = training.problem, training.learner
-    mean = training.mean.detach().clone().requires_grad_()
-    rho = training.rho.detach().clone().requires_grad_()
-    random = p.layout.random
-    loss = torch.zeros(())
-    scale = F.softplus(rho)
+    p, learner, prior, weight = training.problem, training.learner, training.priors[0], at.weights[0]
+    mean = training.mean.detach()[0].clone().requires_grad_()
+    rho = training.rho.detach()[0].clone().requires_grad_()
+    random, loss, scale = p.layout.random, torch.zeros(()), F.softplus(rho)
+    ruled = {s.name: learner.noise.reaches(p.uses, s.name) for s in p.layout.random_slots}
+
+    def numbers(stream: int) -> Tensor:
+        out = torch.empty(1, random)
+        fill_normals(out, at.stream.other(stream), 0, sign)
+        return out[0]
+
     for s in range(learner.samples):
-        key = (*moment.key, s // 2 if learner.antithetic else s)
+        number = SAMPLE * (s // 2 if learner.antithetic else s)
         sign = -1.0 if learner.antithetic and s % 2 else 1.0
-        reseed(key)
-        leaves = Leaves(p.layout, p.uses, learner.noise, mean.detach(), scale.detach(), torch.zeros_like(p.start))
-        leaves.draw((*key, "weights"), sign)
-        epsilon = sign * normal(random, (*key, "weights"), like=scale.detach())
-        drawn = mean.clone()
-        second = torch.zeros_like(scale)
-        for span in leaves.drawn:
-            drawn = torch.cat([drawn[: span.start], mean[span] + scale[span] * epsilon[span], drawn[span.stop :]])
-        for span in leaves.ruled:
-            value = scale[span].square() if learner.noise is noise.local else scale[span] * epsilon[span]
-            second = torch.cat([second[: span.start], value, second[span.stop :]])
-        views, seconds = p.layout.views(drawn), {}
-        for slot in p.layout.random_slots:
-            seconds[slot.name] = second[slot.span].unflatten(0, slot.shape)
-        sites = []
-        for site in leaves.sites:
-            names = {
-                k: next((n for n, leaf in leaves.first.items() if leaf is getattr(site, k)), None)
-                for k in ("weight", "bias")
-            }
-            sites.append(
-                type(site)(
-                    site.name,
-                    views[names["weight"]] if names["weight"] else None,
-                    views[names["bias"]] if names["bias"] else None,
-                    seconds[names["weight"]] if names["weight"] else None,
-                    seconds[names["bias"]] if names["bias"] else None,
-                    site.channel_axis,
-                    site.row_axes,
-                )
-            )
-        buffers = {k: b.clone() for k, b in training._buffers.items()}
-        if sites:
-            with Interception(sites, partial(learner.noise.rule, sign=sign)):
-                output = call(p.net, views, buffers, batch.x)
+        epsilon = numbers(number + WEIGHTS)
+        drawn, second = [], {}
+        for slot in p.layout.slots:
+            if not slot.random or ruled[slot.name]:
+                drawn.append(mean[slot.span])
+            else:
+                drawn.append(mean[slot.span] + scale[slot.span] * epsilon[slot.span])
+            if slot.random:
+                own = scale[slot.span]
+                value = own.square() if learner.noise is noise.local else own * epsilon[slot.span]
+                second[slot.name] = value.unflatten(0, slot.shape)
+        views = p.layout.views(torch.cat(drawn))
+        buffers = {k: b[0].clone() for k, b in training._buffers.items()}
+        reseed((int(at.stream.seeds), at.stream.step, number + ROWS))  # for the net's own dropout
+        if any(ruled.values()):
+            source = Alone(at.stream.other(number + ROWS), sign)
+            with Interception(sites_of(p.uses, views, second), learner.noise.rule, source):
+                output = call(p.net, views, buffers, x)
         else:
-            output = call(p.net, views, buffers, batch.x)
-        loss = loss - p.likelihood.log_prob(output, batch.y, {}).mean() / learner.samples
+            output = call(p.net, views, buffers, x)
+        loss = loss - p.likelihood.log_prob(output, y, {}).mean() / learner.samples
         if training.closed is None:
-            if training.extra_epsilon is not None:
-                extra = sign * normal(random, (*key, "prior"), like=scale)
-                for span in leaves.drawn:
-                    extra[span] = epsilon[span]
-                epsilon = extra
-            w = mean[:random] + scale * epsilon
-            loss = loss - training.prior.log_prob(w).sum() / p.size / learner.samples
+            at_prior = numbers(number + PRIOR)
+            for slot in p.layout.random_slots:
+                if not ruled[slot.name]:
+                    at_prior[slot.span] = epsilon[slot.span]
+            w = mean[:random] + scale * at_prior
+            loss = loss - prior.log_prob(w).sum() * weight / learner.samples
     if training.closed is None:
-        loss = loss - scale.log().sum() / p.size
+        loss = loss - scale.log().sum() * weight
     else:
-        loss = loss + training.closed.value(training.prior, mean[:random], scale, scale.log()).sum() / p.size
+        loss = loss + training.closed.value(prior, mean[:random], scale, scale.log()).sum() * weight
     loss.backward()
     return mean.grad, rho.grad
 
@@ -345,12 +326,11 @@ def test_flat_gradients_equal_autograd(kind: noise.Noise, prior: str, name: str,
         posterior=Family(rho=(-4.0, -1.0)),
     )
     with isolated(p.start.device), mode(p.net, True):
-        training = learner.start(p)
-        batch = Batch(*case.data())
-        expected_mean, expected_rho = by_autograd(training, batch, MOMENT)
-        training.step([batch], MOMENT)
-    for found, expected in ((training.mean.grad, expected_mean), (training.rho.grad, expected_rho)):
-        assert float((found - expected).abs().max()) < 1e-6 * max(1.0, float(expected.abs().max()))
+        training = learner.start(p, [learner])
+        expected = by_autograd(training, *case.data(), now())
+        gradients = stepped(training, *case.data(), now())
+    for found, exact in zip(gradients, expected, strict=True):
+        assert float((found - exact).abs().max()) < 1e-6 * max(1.0, float(exact.abs().max()))
 
 
 @pytest.mark.parametrize("per", ["layer", "network"])
@@ -359,17 +339,21 @@ def test_grouped_scales_sum_their_gradients(per: str) -> None:
     case = CASES["mlp"]
     p = problem(case)
     with isolated(p.start.device):
-        each = variational(priors.gaussian(), posterior=Family(scale=0.1)).start(p)
-        few = variational(priors.gaussian(), posterior=Family(per=per, scale=0.1)).start(p)
-        batch = Batch(*case.data())
-        each.step([batch], MOMENT)
-        few.step([batch], MOMENT)
+        each, few = (variational(priors.gaussian(), posterior=Family(per=q, scale=0.1)) for q in ("weight", per))
+        by_mean, by_rho = stepped(each.start(p, [each]), *case.data(), now())
+        mean_too, by_few = stepped(few.start(p, [few]), *case.data(), now())
     groups = p.layout.layers() if per == "layer" else (p.layout.random,)
-    assert len(few.rho) == len(groups)
-    torch.testing.assert_close(
-        few.rho.grad, torch.stack([g.sum() for g in each.rho.grad.split(groups)]), rtol=1e-4, atol=1e-6
-    )
-    torch.testing.assert_close(few.mean.grad, each.mean.grad)
+    assert len(by_few) == len(groups)
+    torch.testing.assert_close(by_few, torch.stack([g.sum() for g in by_rho.split(groups)]), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(mean_too, by_mean)
+
+
+def heard_by(leaves: Leaves, p: Problem, x: Tensor) -> list[Tensor]:
+    """The numbers that a pass will ask for, made beforehand as for a fleet."""
+    listening = Listening()
+    with mode(p.net, True), isolated(x.device), noisy(leaves, p.uses, listening), torch.no_grad():
+        call(p.net, leaves.first[0], {k: b[0].clone() for k, b in p.buffers.items()}, x)
+    return [rows[0] for rows in made(listening.asked, [(stream_of((0, "rows")), 1.0)])]
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=k) for k, c in CASES.items() if c.compiles])
@@ -379,20 +363,19 @@ def test_captures_whole(kind: noise.Noise, case: Case) -> None:
     torch._dynamo.reset()
     p = problem(case)
     x, y = case.data()
-    leaves = leaves_for(p, kind, torch.full((p.layout.random,), 0.05))
-    leaves.draw((0,))
-    buffers = {k: b.clone() for k, b in p.buffers.items()}
+    leaves = leaves_of_one(p, kind, torch.full((p.layout.random,), 0.05))
+    leaves.draw(stream_of((0,)))
+    buffers = {k: b[0].clone() for k, b in p.buffers.items()}
+    asked = heard_by(leaves, p, x)
 
-    def loss(x: Tensor, y: Tensor) -> Tensor:
-        with leaves.at_work():
-            return -p.likelihood.log_prob(call(p.net, leaves.first, buffers, x), y, {}).mean()
+    def loss(x: Tensor, y: Tensor, numbers: list[Tensor]) -> Tensor:
+        with noisy(leaves, p.uses, Handed(numbers)):
+            return -p.likelihood.log_prob(call(p.net, leaves.first[0], buffers, x), y, {}).mean()
 
     with mode(p.net, True), isolated(x.device):
-        torch.compile(loss, fullgraph=True, backend="aot_eager")(x, y).backward()
-    assert float(leaves.gradient.abs().sum()) > 0
-    if leaves.sites:
-        for span in leaves.ruled:
-            assert float(leaves.second_gradient[span].abs().sum()) > 0
+        torch.compile(loss, fullgraph=True, backend="aot_eager")(x, y, asked).backward()
+    for piece in leaves.pieces:
+        assert all(float(rows.abs().sum()) > 0 for rows in piece.gradients())
 
 
 def test_a_net_that_changes_its_flow_is_refused() -> None:
@@ -405,14 +388,13 @@ def test_a_net_that_changes_its_flow_is_refused() -> None:
             return self.layer(self.layer(x)) if self.more else self.layer(x)
 
     net = Fickle()
-    layout, start = lay_out(net)
     x = torch.randn(5, 4)
-    uses, _ = probe(net, layout, start, {}, x)
-    leaves = Leaves(layout, uses, noise.local, start, torch.full((layout.random,), 0.1), torch.zeros_like(start))
-    leaves.draw((0,))
+    p = posed(net, x, categorical())
+    leaves = leaves_of_one(p, noise.local, torch.full((p.layout.random,), 0.1))
+    leaves.draw(stream_of((0,)))
     net.more = True
-    with pytest.raises(ValueError, match="twice in one pass"), leaves.at_work():
-        call(net, leaves.first, {}, x)
+    with pytest.raises(ValueError, match="twice in one pass"), noisy(leaves, p.uses, rows_of(0)):
+        call(net, leaves.first[0], {}, x)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -420,16 +402,15 @@ def test_a_net_that_changes_its_flow_is_refused() -> None:
 def test_antithetic_pairs_are_no_noisier_than_independent_draws(kind: noise.Noise, prior: str) -> None:
     """The variance of the gradient of the mean, over steps, with a likelihood that says nearly nothing."""
     case = CASES["mlp"]
-    p = problem(case, size=1)
-    batch = Batch(case.inputs() * 1e-3, case.data()[1])
+    p = problem(case)
     spread = {}
     for antithetic in (False, True):
         learner = variational(PRIORS[prior], kind, 2, antithetic, posterior=Family(scale=0.3))
         with isolated(p.start.device), mode(p.net, True):
-            training = learner.start(p)
+            training = learner.start(p, [learner])
             found = []
             for step in range(150):
-                training.step([batch], Moment(step, 1000, 0, 5, (antithetic, "step", step)))
-                found.append(training.mean.grad.clone())
+                at = now((antithetic,), step, weight=1.0)
+                found.append(stepped(training, case.inputs() * 1e-3, case.data()[1], at)[0])
         spread[antithetic] = float(torch.stack(found).var(0).mean())
     assert spread[True] < 1.05 * spread[False] + 1e-9

@@ -159,8 +159,8 @@ def test_nothing_overflows_at_rho_of_ten_thousand() -> None:
     assert softplus(rho).isfinite().all()
     assert log_softplus(rho).isfinite().all()
     assert log_softplus(rho)[0] == -1e4
-    assert fill_scale(torch.empty(7), rho).isfinite().all()
-    assert fill_scale(torch.empty(7), rho).reciprocal().isfinite().all()
+    assert fill_scale(torch.empty(1, 7), rho[None]).isfinite().all()
+    assert fill_scale(torch.empty(1, 7), rho[None]).reciprocal().isfinite().all()
     for prior in (priors.gaussian(1.0), priors.laplace(1.0), priors.scale_mixture(), priors.student_t()):
         assert math.isfinite(kl(q, prior).value)
     assert all(w.isfinite().all() for w, _ in q.draws(3, (0,)))
@@ -170,7 +170,7 @@ def test_log_softplus_is_right_everywhere() -> None:
     rho = torch.linspace(-40, 40, 2001, dtype=torch.float64)
     expected = torch.log(torch.log1p(torch.exp(rho)))
     torch.testing.assert_close(log_softplus(rho.detach()), expected.detach(), rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(fill_scale(torch.empty_like(rho), rho).detach(), softplus(rho.detach()))
+    torch.testing.assert_close(fill_scale(torch.empty_like(rho)[None], rho[None])[0].detach(), softplus(rho.detach()))
     scale = torch.logspace(-6, 2, 50)
     torch.testing.assert_close(softplus(inverse_softplus(scale)), scale, rtol=2e-4, atol=0)
 

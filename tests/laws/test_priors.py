@@ -11,12 +11,13 @@ import torch
 from scipy import integrate
 
 from doxa import priors
-from doxa.flat import finish
+from doxa.flat import Pull, Slopes, Turn, worked_out
 from doxa.layout import lay_out, settle
 from doxa.nets import mlp
 from doxa.posteriors import MeanField
-from doxa.posteriors.divergence import CLOSED, kl, monte_carlo
+from doxa.posteriors.divergence import CLOSED, kl, monte_carlo, pulls_of
 from doxa.posteriors.mean_field import inverse_softplus
+from doxa.randomness import normal
 
 EXAMPLES = {
     "gaussian": priors.gaussian(0.7),
@@ -124,23 +125,34 @@ def test_closed_slopes_are_derivatives(prior) -> None:
     closed.value(prior, mean, log_scale.exp(), log_scale).sum().backward()
     by_mean, by_scale = torch.ones_like(q.mean), torch.ones_like(q.mean)
     closed.add_slopes(prior, q.mean, q.scale, 0.5, by_mean, by_scale)
-    finish(q.mean, q.scale, None, 0.5, 0.0, 0.0, by_mean, by_scale, holds_epsilon=False)  # the entropy's slope
+    by_scale -= 0.5 / q.scale  # the entropy's slope
     torch.testing.assert_close(by_mean, 1 + 0.5 * mean.grad, rtol=1e-9, atol=1e-10)
     torch.testing.assert_close(by_scale, 1 + 0.5 * log_scale.grad / q.scale, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("prior", [p for p in ALL if type(p.values[0]) in CLOSED])
-def test_a_line_is_the_closed_slopes_in_two_numbers(prior) -> None:
-    closed = CLOSED[type(prior)]
-    line = closed.line(prior)
-    if line is None:
-        pytest.skip("its slopes are no line, or differ from weight to weight")
+@pytest.mark.parametrize("prior", ALL)
+def test_the_flat_passes_know_the_slopes_of_the_priors_they_take(prior) -> None:
+    """−d log p/dw at the draw, or of its mean over q; the rest they leave to the priors."""
     q = posterior(200)
-    found, expected = ((torch.ones_like(q.mean), torch.ones_like(q.mean)) for _ in range(2))
-    finish(q.mean, q.scale, None, 0.5, *line, *found, holds_epsilon=False)
-    closed.add_slopes(prior, q.mean, q.scale, 0.5, *expected)
-    finish(q.mean, q.scale, None, 0.5, 0.0, 0.0, *expected, holds_epsilon=False)
-    torch.testing.assert_close(found, expected)
+    pulls = pulls_of([prior], 200, q.mean)
+    if pulls.kind is Pull.NOWHERE:
+        assert type(prior) not in (type(priors.gaussian()), type(priors.scale_mixture())) or torch.is_tensor(
+            prior.centre
+        )
+        return
+    epsilon = normal(200, (3,), q.mean)
+    one = torch.ones(1, 200, dtype=q.mean.dtype)
+    rows = Slopes(q.mean[None], q.rho[None], one, one, epsilon[None], Turn.TIMES_EPSILON, one[0, :1] / 2, pulls)
+    by_mean, by_rho = (g[0] for g in worked_out(rows))
+    by_scale = by_rho / q.rho.sigmoid() + 0.5 / q.scale  # without the entropy's slope
+    if pulls.kind is Pull.MIXTURE:
+        slope = prior.grad_log_prob(q.mean + q.scale * epsilon)
+        torch.testing.assert_close(by_mean, 1 - 0.5 * slope)
+        torch.testing.assert_close(by_scale, (1 - 0.5 * slope) * epsilon, rtol=1e-6, atol=1e-6)
+    else:
+        expected = torch.ones(200, dtype=q.mean.dtype), epsilon.clone()
+        CLOSED[type(prior)].add_slopes(prior, q.mean, q.scale, 0.5, *expected)
+        torch.testing.assert_close((by_mean, by_scale), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_kl_of_a_large_layer_equals_torch_distributions() -> None:

@@ -34,7 +34,7 @@ lengths = st.integers(1, 6), st.integers(1, 300)
 
 def run(epochs: int, batches: int) -> Iterator[Moment]:
     for k in range(epochs * batches):
-        yield Moment(k, epochs * batches, k % batches, batches, ("law", k))
+        yield Moment(k, epochs * batches, k % batches, batches)
 
 
 def test_every_schedule_is_under_these_laws() -> None:

@@ -12,7 +12,7 @@ from doxa.rates import constant, cosine, cyclical, step
 
 
 def rates(schedule, epochs: int = 4, batches: int = 3) -> list[float]:
-    return [schedule(Moment(k, epochs * batches, k % batches, batches, ("test", k))) for k in range(epochs * batches)]
+    return [schedule(Moment(k, epochs * batches, k % batches, batches)) for k in range(epochs * batches)]
 
 
 def test_constant_is_constant() -> None:

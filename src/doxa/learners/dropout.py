@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
-import torch
 from torch import Tensor
 
 from doxa.contracts import Prior, Problem, Schedule, Training
@@ -13,7 +14,8 @@ from doxa.errors import BadInput
 from doxa.kl_weights import uniform
 from doxa.layout import settle
 from doxa.learners.point import PointTraining
-from doxa.noise.interception import Apply, Interception, Site
+from doxa.noise.interception import Apply, Site
+from doxa.noise.source import Source, kept
 from doxa.posteriors import dropout as posterior
 from doxa.posteriors.dropout import masks
 
@@ -33,12 +35,19 @@ class Dropout:
     prior: Prior | None = None
     kl_weight: Schedule = field(default_factory=uniform)
 
+    nets = 1
+
     def __post_init__(self) -> None:
         for name, rate in (("rate", self.rate), ("input_rate", self.input_rate)):
             if not 0 <= rate < 1:
                 raise BadInput(f"{name} must lie between 0 and 1, 1 excluded; got {rate}")
 
-    def start(self, problem: Problem) -> Training:
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What learners must have in common to work as one program."""
+        return Dropout, self.rate, self.input_rate
+
+    def start(self, problem: Problem, fleet: Sequence[Dropout]) -> Training:
         layout, uses = problem.layout, problem.uses
         masked = masks(layout, uses, self.rate, self.input_rate)
         if not masked:
@@ -46,35 +55,37 @@ class Dropout:
                 "dropout reaches no weight of this net: it has no linear map or convolution used once beyond the first "
                 "one; set input_rate, or use another learner"
             )
-        rates = {m.start: m.rate for m in masked}
-        prior = settle(self.prior, layout, problem.start)
-        keep = posterior(problem.start, layout.random, masked).keep
+        by_start = {m.start: m.rate for m in masked}
+        rates = {s.name: by_start[s.start] for s in layout.random_slots if s.start in by_start}
+        keep = posterior(problem.start[0], layout.random, masked).keep
+        priors = [settle(own.prior, layout, problem.start[0]) for own in fleet]
 
-        def slope(w: Tensor) -> Tensor:
+        def slope(prior: Prior, w: Tensor) -> Tensor:
             return prior.grad_log_prob(w / keep)
 
-        noise = {s.name: "dropout" if s.start in rates else "point" for s in layout.slots}
-        training = PointTraining(
+        def sites(leaves: Mapping[str, Tensor], _: Mapping[str, Tensor]) -> list[Site]:
+            found = ((name, uses.single[name]) for name in rates)
+            return [Site(name, leaves[name], None, None, None, use.channel_axis, use.row_axes) for name, use in found]
+
+        return PointTraining(
             problem,
-            prior,
-            self.kl_weight,
-            slope if prior is not None else None,
-            believe=lambda mean: posterior(mean, layout.random, masked),
-            noise=noise,
+            priors,
+            [None if own is None else partial(slope, own) for own in priors],
+            believe=lambda mean, _: posterior(mean, layout.random, masked),
+            noise={s.name: "dropout" if s.name in rates else "point" for s in layout.slots},
+            sites=sites,
+            rule=partial(drop, rates),
         )
-        sites, by_name = [], {}
-        for slot in layout.random_slots:
-            if slot.start in rates:
-                use = uses.single[slot.name]
-                by_name[slot.name] = rates[slot.start]
-                leaf = training.leaves[slot.name]
-                sites.append(Site(slot.name, leaf, None, None, None, use.channel_axis, use.row_axes))
-        training.at_work = partial(Interception, sites, partial(drop, by_name))
-        return training
 
 
-def drop(rates: dict[str, float], apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site) -> Tensor:
+def drop(
+    rates: Mapping[str, float],
+    apply: Apply,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    site: Site,
+    source: Source,
+) -> Tensor:
     """f(x∘z/(1 − rate), w): each row loses its own channels, at all of its positions."""
-    rate = rates[site.name]
-    kept = torch.rand(site.shape(x, site.channel_axis), device=x.device) >= rate
-    return apply(x * (kept.to(x.dtype) / (1 - rate)), weight, bias)
+    return apply(x * kept(source, site.shape(x, site.channel_axis), rates[site.name], x), weight, bias)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from doxa.contracts import Batch, Estimate, Learner, Moment, Posterior, Prior, Problem, Training
+from doxa.contracts import Estimate, Learner, Posterior, Prior, Problem, Schedule, Training
 from doxa.errors import BadInput
 from doxa.layout import restarted
 from doxa.posteriors.delta import Delta
@@ -40,49 +41,56 @@ class Ensemble:
     def prior(self) -> Prior | None:
         return self.learner.prior
 
-    def start(self, problem: Problem) -> Training:
-        trainings = []
-        for k in range(self.members):
-            seed = (*problem.seed, "member", k)
-            fresh = restarted(problem.net, problem.layout, problem.start, seed) if k and self.restart else problem.start
-            trainings.append(self.learner.start(replace(problem, seed=seed, start=fresh)))
-        return EnsembleTraining(trainings, problem.layout.random)
+    @property
+    def kl_weight(self) -> Schedule:
+        return self.learner.kl_weight
+
+    @property
+    def nets(self) -> int:
+        return self.members
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What learners must have in common to work as one program."""
+        return Ensemble, self.members, self.learner.kind
+
+    def start(self, problem: Problem, fleet: Sequence[Ensemble]) -> Training:
+        each = [own.learner for own in fleet for _ in range(own.members)]
+        starts = []
+        for j, row in enumerate(problem.start):
+            fresh = j % self.members > 0 and fleet[j // self.members].restart
+            starts.append(restarted(problem.net, problem.layout, row, problem.seeds[j]) if fresh else row)
+        inner = self.learner.start(replace(problem, start=torch.stack(starts)), each)
+        return EnsembleTraining(inner, self.members, problem.layout.random)
 
 
 class EnsembleTraining:
-    """Members at work, stepped one after the other under one optimiser."""
+    """Ensembles at work: a fleet of their members' nets."""
 
-    def __init__(self, members: Sequence[Training], random: int) -> None:
-        self.members, self.random = members, random
-        self.streams = len(members)
-        self.parameters: Sequence[Tensor] = [p for m in members for p in m.parameters]
-        self.noise = members[0].noise
+    def __init__(self, inner: Training, size: int, random: int) -> None:
+        self.inner, self.size, self.random = inner, size, random
+        self.nets, self.members = inner.nets, inner.nets // size
+        self.parameters, self.noise, self.passes = inner.parameters, inner.noise, inner.passes
+        self.step, self.fill_gradients, self.descend = inner.step, inner.fill_gradients, inner.descend
+        self.state = inner.state
 
-    def step(self, batches: Sequence[Batch], moment: Moment) -> Tensor:
-        losses = [
-            member.step([batch], replace(moment, key=(*moment.key, "member", k)))
-            for k, (member, batch) in enumerate(zip(self.members, batches, strict=True))
-        ]
-        return torch.stack(losses).mean()
+    def _nets(self, member: int) -> range:
+        return range(member * self.size, (member + 1) * self.size)
 
-    def posterior(self) -> Posterior:
-        parts = tuple(m.posterior() for m in self.members)
+    def posterior(self, member: int) -> Posterior:
+        parts = tuple(self.inner.posterior(j) for j in self._nets(member))
         if all(isinstance(p, Delta) for p in parts):
             return Particles(torch.stack([p.mean for p in parts]), self.random)
         return Mixture(parts)
 
-    def complexity(self) -> Estimate:
-        parts = [m.complexity() for m in self.members]
+    def complexity(self, member: int) -> Estimate:
+        parts = [self.inner.complexity(j) for j in self._nets(member)]
         error = sum(e.error**2 for e in parts) ** 0.5 / len(parts)
         return Estimate(sum(e.value for e in parts) / len(parts), error)
 
-    def trouble(self) -> str | None:
-        found = [f"member {k}: {t}" for k, m in enumerate(self.members) if (t := m.trouble())]
+    def trouble(self, member: int) -> str | None:
+        found = [f"member {j % self.size}: {t}" for j in self._nets(member) if (t := self.inner.trouble(j))]
         return "; ".join(found) or None
 
-    def state(self) -> dict[str, Tensor]:
-        return {f"{k}.{name}": t for k, m in enumerate(self.members) for name, t in m.state().items()}
-
-    @property
-    def buffers(self) -> tuple[dict[str, Tensor], ...]:
-        return tuple(b for m in self.members for b in m.buffers)
+    def buffers(self, member: int) -> tuple[dict[str, Tensor], ...]:
+        return tuple(b for j in self._nets(member) for b in self.inner.buffers(j))

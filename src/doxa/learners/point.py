@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from doxa.contracts import Batch, Estimate, Moment, Posterior, Prior, Problem, Schedule, Training
+from doxa.contracts import Batch, Estimate, Now, Posterior, Prior, Problem, Schedule, Training
+from doxa.flat import Moments, Pace, adam
 from doxa.kl_weights import uniform
 from doxa.layout import not_finite, settle
-from doxa.learners.evidence import nll
-from doxa.noise.leaves import leaves_of
+from doxa.learners.passes import Passes, Sites
+from doxa.noise.interception import Rule
+from doxa.noise.leaves import ROWS, Gathered, leaves_of, runs
 from doxa.posteriors import delta
 from doxa.posteriors.divergence import kl
-from doxa.randomness import reseed
+
+# The slopes of log p at a net's weights [R].
+Slope = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -31,78 +35,88 @@ class Point:
     prior: Prior | None = None
     kl_weight: Schedule = field(default_factory=uniform)
 
-    def start(self, problem: Problem) -> Training:
-        prior = settle(self.prior, problem.layout, problem.start)
+    nets = 1
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What learners must have in common to work as one program."""
+        return (Point,)
+
+    def start(self, problem: Problem, fleet: Sequence[Point]) -> Training:
+        priors = [settle(own.prior, problem.layout, problem.start[0]) for own in fleet]
         random = problem.layout.random
-
-        def slope(w: Tensor) -> Tensor:
-            return prior.grad_log_prob(w)
-
-        return PointTraining(
-            problem,
-            prior,
-            self.kl_weight,
-            slope if prior is not None else None,
-            believe=lambda mean: delta(mean, random),
-        )
+        slopes: list[Slope | None] = [None if own is None else own.grad_log_prob for own in priors]
+        return PointTraining(problem, priors, slopes, believe=lambda mean, _: delta(mean, random))
 
 
 class PointTraining:
-    """A vector of weights at work: the net runs on views of it, gradients fall into views of one flat gradient."""
-
-    streams = 1
+    """Vectors of weights at work: the nets run on views of them, gradients come back as rows."""
 
     def __init__(
         self,
         problem: Problem,
-        prior: Prior | None,
-        kl_weight: Schedule,
-        slope: Callable[[Tensor], Tensor] | None,
-        believe: Callable[[Tensor], Posterior],
+        priors: Sequence[Prior | None],
+        slopes: Sequence[Slope | None],
+        believe: Callable[[Tensor, int], Posterior],
         noise: dict[str, str] | None = None,
+        sites: Sites | None = None,
+        rule: Rule | None = None,
     ) -> None:
-        self.problem, self.prior, self.kl_weight, self.slope, self.believe = (
-            problem,
-            prior,
-            kl_weight,
-            slope,
-            believe,
-        )
+        self.problem, self.priors, self.slopes, self.believe = problem.light(), priors, slopes, believe
+        self.nets = self.members = len(priors)
         self.mean = problem.start.clone().requires_grad_()
-        self.mean.grad = torch.zeros_like(problem.start)
-        self.leaves = leaves_of(problem.layout, self.mean.detach(), self.mean.grad)
+        leaves = leaves_of(problem.layout, self.mean.detach(), problem.together)
+        steal = problem.together or self.nets == 1
+        self.gathered = [
+            (slice(run[0].start, run[-1].stop), Gathered(run, leaves, self.nets, problem.start))
+            for run in runs(problem.layout.slots, lambda s: s.random, steal)
+        ]
+        self.passes = Passes(self.problem, leaves, None, sites, rule, problem.together)
         self._buffers = {k: b.clone() for k, b in problem.buffers.items()}
         self.parameters: Sequence[Tensor] = [self.mean]
-        self.at_work: Callable[[], AbstractContextManager[object]] = nullcontext
         self.noise = noise or {s.name: "point" for s in problem.layout.slots}
 
-    def step(self, batches: Sequence[Batch], moment: Moment) -> Tensor:
-        (batch,) = batches
-        gradient = self.mean.grad
-        assert gradient is not None
-        gradient.zero_()
-        reseed(moment.key, gradient.device)
-        with self.at_work():
-            loss = nll(self.problem, self.leaves, self._buffers, batch)
-        loss.backward()
-        if self.slope is not None:
-            random = self.problem.layout.random
-            weight = self.kl_weight(moment) / self.problem.size
-            gradient[:random].sub_(self.slope(self.mean.detach()[:random]), alpha=weight)
-        return loss.detach()
+    def step(self, batch: Batch, now: Now) -> Tensor:
+        for _, gathered in self.gathered:
+            gathered.clear()
+        return self.passes(batch, self._buffers, [(now.stream.other(ROWS), 1.0)])
 
-    def posterior(self) -> Posterior:
-        return self.believe(self.mean.detach().clone())
+    @torch.no_grad()
+    def _gradients(self, now: Now) -> list[tuple[slice, Tensor]]:
+        found = [(span, gathered.rows) for span, gathered in self.gathered]
+        random = self.problem.layout.random
+        for k, slope in enumerate(self.slopes):
+            if slope is None:
+                continue
+            pull = slope(self.mean.detach()[k, :random]) * now.weights[k]
+            for span, rows in found:
+                if span.start < random:
+                    rows[k].sub_(pull[span])
+        return found
 
-    def complexity(self) -> Estimate:
-        return kl(self.posterior(), self.prior)
+    @torch.no_grad()
+    def fill_gradients(self, now: Now) -> None:
+        if self.mean.grad is None:
+            self.mean.grad = torch.zeros_like(self.mean)
+        for span, rows in self._gradients(now):
+            self.mean.grad[:, span] = rows
 
-    def trouble(self) -> str | None:
-        return not_finite(self.problem.layout, self.mean.detach())
+    @torch.no_grad()
+    def descend(self, now: Now, pace: Pace, moments: Sequence[Moments]) -> None:
+        for span, rows in self._gradients(now):
+            adam(self.mean.detach()[:, span], rows, pace, moments[0].part(span))
+
+    def posterior(self, member: int) -> Posterior:
+        return self.believe(self.mean.detach()[member].clone(), member)
+
+    def complexity(self, member: int) -> Estimate:
+        return kl(self.posterior(member), self.priors[member])
+
+    def trouble(self, member: int) -> str | None:
+        return not_finite(self.problem.layout, self.mean.detach()[member])
 
     def state(self) -> dict[str, Tensor]:
         return {"mean": self.mean, **{f"buffers.{k}": b for k, b in self._buffers.items()}}
 
-    @property
-    def buffers(self) -> tuple[dict[str, Tensor], ...]:
-        return ({k: b.clone() for k, b in self._buffers.items()},)
+    def buffers(self, member: int) -> tuple[dict[str, Tensor], ...]:
+        return ({k: b[member].clone() for k, b in self._buffers.items()},)

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from doxa.batch_norm import averaged
-from doxa.contracts import Batch, Estimate, Moment, Posterior, Prior, Problem, Schedule, Training
+from doxa.contracts import Batch, Estimate, Now, Posterior, Prior, Problem, Schedule, Training
 from doxa.errors import BadInput, whole
-from doxa.flat import FAR, fill_scale, finish
+from doxa.flat import FAR, Moments, Pace, Pull, Pulls, Slopes, Turn, adam, collect, descend, fill_gradients, fill_scale
 from doxa.kl_weights import uniform
 from doxa.layout import not_finite, part, settle
-from doxa.learners.evidence import nll
+from doxa.learners.passes import Passes
 from doxa.noise import Leaves, Noise, shared
-from doxa.noise.leaves import Piece, noise_of
+from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, Piece, noise_of, sites_of
+from doxa.philox import Stream, fill_normals
 from doxa.posteriors import MeanField, mean_field
-from doxa.posteriors.divergence import CLOSED, kl
+from doxa.posteriors.divergence import CLOSED, kl, pulls_of
 from doxa.posteriors.mean_field import gather, spread
-from doxa.randomness import fill_normal, reseed
+
+
+def side_by_side(problem: Problem) -> bool:
+    """Whether all draws of a step run as one program: on a GPU, which a batch alone does not fill."""
+    return problem.uses.vectorises and problem.start.is_cuda
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Variational:
     posterior: mean_field = field(default_factory=mean_field)
     kl_weight: Schedule = field(default_factory=uniform)
 
+    nets = 1
+
     def __post_init__(self) -> None:
         whole("samples", self.samples)
         if isinstance(self.prior, type) or not hasattr(self.prior, "grad_log_prob"):
@@ -55,159 +64,247 @@ class Variational:
         if self.antithetic and self.samples % 2:
             raise BadInput(f"antithetic draws come in pairs: samples must be even, got {self.samples}")
 
-    def start(self, problem: Problem) -> Training:
-        return VariationalTraining(self, problem)
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What learners must have in common to work as one program."""
+        return Variational, self.noise, self.samples, self.antithetic, self.posterior.per
 
-
-@dataclass(frozen=True)
-class Part:
-    """A piece of the leaves with what the training adds to it: prior, gradients, ε for the prior."""
-
-    piece: Piece
-    prior: Prior
-    by_mean: Tensor
-    by_scale: Tensor
-    epsilon: Tensor | None
-    holds_epsilon: bool  # whether by_scale is where the draw's ε lies
+    def start(self, problem: Problem, fleet: Sequence[Variational]) -> Training:
+        return VariationalTraining(fleet, problem)
 
 
 class VariationalTraining:
-    """A mean-field Gaussian at work: flat vectors of means and rhos, filled gradients, no autograd through either."""
+    """Mean-field Gaussians at work: rows of means and rhos, gradients by hand, no autograd through either."""
 
-    streams = 1
-
-    def __init__(self, learner: Variational, problem: Problem) -> None:
-        self.learner, self.problem = learner, problem
-        self.prior = settle(learner.prior, problem.layout, problem.start)
-        self.closed = CLOSED.get(type(self.prior))
-        self.line = None if self.closed is None else self.closed.line(self.prior)
-        start = learner.posterior.start(problem.layout, problem.start, problem.seed)
-        self.groups = start.groups
-        self.mean = start.mean.requires_grad_()
-        self.rho = start.rho.requires_grad_()
-        self.mean.grad, self.rho.grad = torch.zeros_like(start.mean), torch.zeros_like(start.rho)
-        self.scale = torch.empty_like(start.mean[: problem.layout.random])
-        # With one scale a weight, the gradient of the scale is turned into that of rho where it lies.
-        self.scale_gradient = self.rho.grad if self.groups is None else torch.empty_like(self.scale)
-        once = self.once = learner.samples == 1
-        self.leaves = Leaves(
-            problem.layout,
-            problem.uses,
-            learner.noise,
-            self.mean.detach(),
-            self.scale,
-            gradient=self.mean.grad if once else torch.zeros_like(start.mean),
-            # With one sample, ε is needed no longer than until it has become the gradient of the scale.
-            epsilon=self.scale_gradient if once else None,
-            rho=self.rho.detach() if self.groups is None else None,
-        )
-        needs_draw = self.closed is None and self.leaves.ruled and not learner.noise.draws_weights
-        self.extra_epsilon = torch.empty_like(self.scale) if needs_draw else None
-        self.parts = [self._part(piece) for piece in self.leaves.pieces]
-        self._buffers = {k: b.clone() for k, b in problem.buffers.items()}
+    def __init__(self, fleet: Sequence[Variational], problem: Problem) -> None:
+        self.learner, self.problem = fleet[0], problem.light()
+        self.nets = self.members = len(fleet)
+        layout = problem.layout
+        self.priors = [settle(own.prior, layout, problem.start[0]) for own in fleet]
+        starts = [own.posterior.start(layout, problem.start[k], problem.seeds[k]) for k, own in enumerate(fleet)]
+        self.groups = starts[0].groups
+        self.mean = torch.stack([s.mean for s in starts]).requires_grad_()
+        self.rho = torch.stack([s.rho for s in starts]).requires_grad_()
         self.parameters: Sequence[Tensor] = [self.mean, self.rho]
-        self.noise = noise_of(problem.layout, problem.uses, learner.noise)
+        # One scale a group is spread out over its weights; one a weight is made of rho wherever it is needed.
+        wide = self.mean.detach()[:, : layout.random]
+        self.scale = None if self.groups is None else torch.empty_like(wide, memory_format=torch.contiguous_format)
+        self.at_once = self.learner.samples if side_by_side(problem) else 1
+        together = problem.together or self.at_once > 1
+        self.leaves = Leaves(
+            layout,
+            problem.uses,
+            self.learner.noise,
+            self.mean.detach(),
+            self.rho.detach() if self.groups is None else None,
+            self.scale,
+            together,
+            self.at_once,
+        )
+        ruled = self.leaves.ruled
+        sites = partial(sites_of, problem.uses) if ruled else None
+        self.passes = Passes(
+            self.problem, self.leaves.first, self.leaves.second, sites, self.learner.noise.rule, together
+        )
+        self.closed = CLOSED.get(type(self.priors[0]))
+        pulls = pulls_of(self.priors, layout.random, self.mean.detach())
+        one_pass = self.at_once == self.learner.samples
+        # A mixture's slope is taken at the draw that the net ran on, which local noise does not have.
+        known = pulls.kind is not Pull.MIXTURE or (not ruled and one_pass and self.groups is None)
+        self.pulls = pulls if known else Pulls()
+        self.direct = one_pass and self.groups is None and self.pulls.kind is not Pull.NOWHERE
+        if not self.direct:
+            self.by_mean, self.by_scale = torch.zeros_like(wide), torch.zeros_like(wide)
+        self.tail: Tensor | None = None  # what several samples add up to, by the point estimates
+        self._buffers = {k: b.clone() for k, b in problem.buffers.items()}
+        self.noise = noise_of(layout, problem.uses, self.learner.noise)
 
-    def step(self, batches: Sequence[Batch], moment: Moment) -> Tensor:
-        (batch,) = batches
-        samples = self.learner.samples
-        weight = self.learner.kl_weight(moment) / self.problem.size
+    def step(self, batch: Batch, now: Now) -> Tensor:
         if self.groups is not None:
             self._spread_scale()
-        total, seen = torch.zeros_like(self.scale[:1]).squeeze(), []
-        for s in range(samples):
-            key = (*moment.key, s // 2 if self.learner.antithetic else s)
-            sign = -1.0 if self.learner.antithetic and s % 2 else 1.0
-            reseed(key, self.scale.device)
-            self.leaves.draw((*key, "weights"), sign, renew=s == 0)
-            buffers = self._buffers if samples == 1 else {k: b.clone() for k, b in self._buffers.items()}
-            with self.leaves.at_work(sign):
-                loss = nll(self.problem, self.leaves.first, buffers, batch) / samples
-            loss.backward()
-            total += loss.detach()
-            seen.append(buffers)
-            if self.extra_epsilon is not None:
-                fill_normal(self.extra_epsilon, (*key, "prior"), sign=sign)
-            self._collect(weight / samples, first=s == 0)
+        samples, per_pass = self.learner.samples, self.at_once
+        total, seen = torch.zeros_like(now.weights), []
+        for first in range(0, samples, per_pass):
+            draws = [self._draw(now, s) for s in range(first, first + per_pass)]
+            for number, (stream, sign) in enumerate(draws):
+                self.leaves.draw(stream.other(stream.number + WEIGHTS), sign, number)
+            rows = [(stream.other(stream.number + ROWS), sign) for stream, sign in draws]
+            buffers = self._buffers if samples == 1 else {k: _repeated(b, per_pass) for k, b in self._buffers.items()}
+            losses = self.passes(batch, buffers, rows, 1 / samples)
+            total = total + losses.view(per_pass, self.nets).sum(0)
+            seen += [{k: b[d * self.nets : (d + 1) * self.nets] for k, b in buffers.items()} for d in range(per_pass)]
+            if not self.direct:
+                for number, (stream, sign) in enumerate(draws):
+                    self._collect(now, stream, sign, number, first=first == number == 0)
         if samples > 1:
             for name, value in averaged(seen).items():
                 self._buffers[name].copy_(value)
-        self._finish(weight)
         return total
 
-    def _part(self, piece: Piece) -> Part:
-        assert self.mean.grad is not None
-        epsilon = piece.epsilon if self.extra_epsilon is None or not piece.ruled else self.extra_epsilon[piece.span]
-        return Part(
-            piece,
-            part(self.prior, piece.span),
-            self.mean.grad[piece.span],
-            self.scale_gradient[piece.span],
-            epsilon,
-            holds_epsilon=self.once and not piece.ruled,
-        )
+    def _draw(self, now: Now, sample: int) -> tuple[Stream, float]:
+        """The streams and the sign of a sample: those of a pair differ in the sign alone."""
+        paired = self.learner.antithetic
+        return now.stream.other(SAMPLE * (sample // 2 if paired else sample)), -1.0 if paired and sample % 2 else 1.0
 
     @torch.no_grad()
     def _spread_scale(self) -> None:
+        assert self.scale is not None
         rho = self.rho.detach()
         self.scale.copy_(spread(fill_scale(torch.empty_like(rho), rho), self.groups))
 
     @torch.no_grad()
-    def _collect(self, weight: float, first: bool) -> None:
-        """Pull one sample's gradients back to mean and scale; without a closed KL, those of −log p at its draw too."""
-        for own in self.parts:
-            piece, slope = own.piece, None
-            if self.closed is None and piece.ruled:
-                assert own.epsilon is not None
-                slope = own.prior.grad_log_prob(torch.addcmul(piece.mean, piece.scale, own.epsilon))
-                piece.gradient.sub_(slope, alpha=weight)
-                slope.mul_(own.epsilon)
-            elif self.closed is None:
+    def _collect(self, now: Now, stream: Stream, sign: float, number: int, first: bool) -> None:
+        """Add one sample's gradients to those by mean and scale, and −log p's at its draw without a closed KL."""
+        own = slice(number * self.nets, (number + 1) * self.nets)
+        for whole_piece in self.leaves.pieces:
+            piece = whole_piece.part(own) if self.at_once > 1 else whole_piece
+            by_mean, by_scale = self.by_mean[:, piece.span], self.by_scale[:, piece.span]
+            gradient, given = (rows[own] for rows in whole_piece.gradients())
+            weight, slope = now.weights[:, None] / self.learner.samples, None
+            if self.pulls.kind is Pull.NOWHERE and self.closed is None and piece.ruled:
+                scale = self._scale(piece)
+                epsilon = torch.empty_like(scale)
+                fill_normals(epsilon, stream.other(stream.number + PRIOR), piece.span.start, sign)
+                slope = self._log_slopes(piece, torch.addcmul(piece.mean, scale, epsilon)).mul_(weight)
+                gradient = gradient - slope
+                slope.mul_(epsilon)
+            elif self.pulls.kind is Pull.NOWHERE and self.closed is None:
                 # The net ran on this very draw: one gradient serves both.
-                piece.gradient.sub_(own.prior.grad_log_prob(piece.flat), alpha=weight)
-            if not own.holds_epsilon:
-                self.leaves.pull(piece, own.by_scale, add=not first)
+                gradient = given = gradient - weight * self._log_slopes(piece, piece.flat)
+            turn = self.learner.noise.turn if piece.ruled else Turn.TIMES_EPSILON
+            collect(gradient, given, piece.epsilon, piece.rho, piece.scale, turn, by_mean, by_scale, add=not first)
             if slope is not None:
-                own.by_scale.sub_(slope, alpha=weight)
-        if self.leaves.gradient is not self.mean.grad:
-            assert self.mean.grad is not None
-            if first:
-                self.mean.grad.copy_(self.leaves.gradient)
-            else:
-                self.mean.grad.add_(self.leaves.gradient)
+                by_scale -= slope
+        if self.leaves.tail and number == 0:  # all draws of the pass together
+            tail = self.leaves.tail_gradient()
+            self.tail = tail if first or self.tail is None else self.tail + tail
+
+    def _scale(self, piece: Piece) -> Tensor:
+        if piece.rho is None:
+            assert piece.scale is not None
+            return piece.scale
+        return fill_scale(torch.empty_like(piece.rho, memory_format=torch.contiguous_format), piece.rho)
+
+    def _log_slopes(self, piece: Piece, w: Tensor) -> Tensor:
+        """d log p/dw of each net's prior at its weights [K, n]."""
+        return torch.stack([part(own, piece.span).grad_log_prob(row) for own, row in zip(self.priors, w, strict=True)])
 
     @torch.no_grad()
-    def _finish(self, weight: float) -> None:
-        """Add the KL's gradient (its entropy alone, where the rest came with the draws) and turn scale into rho."""
-        centre, precision = self.line or (0.0, 0.0)
-        for own in self.parts:
-            piece, holds_epsilon = own.piece, own.holds_epsilon
-            if self.closed is not None and self.line is None:
-                if holds_epsilon:
-                    own.by_scale.mul_(own.by_mean)
-                    holds_epsilon = False
-                self.closed.add_slopes(own.prior, piece.mean, piece.scale, weight, own.by_mean, own.by_scale)
-            gradients = own.by_mean, own.by_scale
-            finish(piece.mean, piece.scale, piece.rho, weight, centre, precision, *gradients, holds_epsilon)
+    def _slopes(self, now: Now) -> list[tuple[slice, Slopes]]:
+        """What the gradients by mean and rho are made of, piece by piece, where each weight has a scale of its own."""
+        found = []
+        for piece in self.leaves.pieces:
+            assert piece.rho is not None
+            turn = self.learner.noise.turn if piece.ruled else Turn.TIMES_EPSILON
+            if self.direct:
+                gradient, given = piece.gradients()
+            else:
+                turn, gradient, given = Turn.GIVEN, self.by_mean[:, piece.span], self.by_scale[:, piece.span]
+            pulls = self.pulls.part(piece.span)
+            found.append(
+                (
+                    piece.span,
+                    Slopes(
+                        piece.mean,
+                        piece.rho,
+                        gradient,
+                        given,
+                        piece.epsilon,
+                        turn,
+                        now.weights,
+                        pulls,
+                        self.at_once if self.direct else 1,
+                    ),
+                )
+            )
+        return found
+
+    @torch.no_grad()
+    def _add_closed(self, now: Now) -> None:
+        """The slopes of a closed KL that no kernel knows."""
+        if self.closed is None or self.pulls.kind is not Pull.NOWHERE:
+            return
+        for piece in self.leaves.pieces:
+            scale = self._scale(piece)
+            for k, own in enumerate(self.priors):
+                rows = piece.mean[k], scale[k], now.weights[k]
+                self.closed.add_slopes(
+                    part(own, piece.span), *rows, self.by_mean[k, piece.span], self.by_scale[k, piece.span]
+                )
+
+    @torch.no_grad()
+    def _grouped(self, now: Now) -> tuple[Tensor, Tensor]:
+        """The gradients by mean [K, R] and by rho [K, G], one rho a group."""
+        assert self.scale is not None
+        weight = now.weights[:, None]
+        random = self.problem.layout.random
+        if self.pulls.kind is not Pull.NOWHERE:
+            centre, precision = self.pulls.line()
+            self.by_mean += weight * precision * (self.mean.detach()[:, :random] - centre)
+            self.by_scale += weight * precision * self.scale
+        self.by_scale -= weight / self.scale
+        by_rho = torch.stack([gather(row, self.groups) for row in self.by_scale])
+        return self.by_mean, by_rho * self.rho.detach().sigmoid()
+
+    def _tail(self) -> Tensor | None:
+        if not self.leaves.tail:
+            return None
+        return self.leaves.tail_gradient() if self.direct else self.tail
+
+    @torch.no_grad()
+    def fill_gradients(self, now: Now) -> None:
+        for p in self.parameters:
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+        assert self.mean.grad is not None
+        assert self.rho.grad is not None
+        self._add_closed(now)
+        random, tail = self.problem.layout.random, self._tail()
         if self.groups is not None:
-            assert self.rho.grad is not None
-            torch.mul(gather(self.scale_gradient, self.groups), self.rho.detach().sigmoid(), out=self.rho.grad)
+            by_mean, by_rho = self._grouped(now)
+            self.mean.grad[:, :random] = by_mean
+            self.rho.grad.copy_(by_rho)
+        else:
+            for span, slopes in self._slopes(now):
+                fill_gradients(slopes, self.mean.grad[:, span], self.rho.grad[:, span])
+        if tail is not None:
+            self.mean.grad[:, random:] = tail
 
-    def posterior(self) -> Posterior:
-        return MeanField(self.mean.detach().clone(), self.rho.detach().clone(), self.groups)
+    @torch.no_grad()
+    def descend(self, now: Now, pace: Pace, moments: Sequence[Moments]) -> None:
+        of_mean, of_rho = moments
+        self._add_closed(now)
+        random, tail = self.problem.layout.random, self._tail()
+        mean, rho = self.mean.detach(), self.rho.detach()
+        if self.groups is not None:
+            by_mean, by_rho = self._grouped(now)
+            adam(mean[:, :random], by_mean, pace, of_mean.part(slice(0, random)))
+            adam(rho, by_rho, pace, of_rho)
+        else:
+            for span, slopes in self._slopes(now):
+                descend(slopes, pace, of_mean.part(span), of_rho.part(span))
+        if tail is not None:
+            adam(mean[:, random:], tail, pace, of_mean.part(slice(random, None)))
 
-    def complexity(self) -> Estimate:
-        return kl(self.posterior(), self.prior)
+    def posterior(self, member: int) -> Posterior:
+        return MeanField(self.mean.detach()[member].clone(), self.rho.detach()[member].clone(), self.groups)
 
-    def trouble(self) -> str | None:
-        rho = self.rho.detach()
+    def complexity(self, member: int) -> Estimate:
+        return kl(self.posterior(member), self.priors[member])
+
+    def trouble(self, member: int) -> str | None:
+        rho = self.rho.detach()[member]
         if not bool((rho.abs() < FAR).all()):
             return f"the scales ran away: rho reaches {float(rho.abs().max()):.3g}"
-        return not_finite(self.problem.layout, self.mean.detach())
+        return not_finite(self.problem.layout, self.mean.detach()[member])
 
     def state(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "rho": self.rho, **{f"buffers.{k}": b for k, b in self._buffers.items()}}
 
-    @property
-    def buffers(self) -> tuple[dict[str, Tensor], ...]:
-        return ({k: b.clone() for k, b in self._buffers.items()},)
+    def buffers(self, member: int) -> tuple[dict[str, Tensor], ...]:
+        return ({k: b[member].clone() for k, b in self._buffers.items()},)
+
+
+def _repeated(buffer: Tensor, times: int) -> Tensor:
+    """A copy for each of several draws [S · K, ·]."""
+    return buffer.repeat(times, *[1] * (buffer.dim() - 1))

@@ -22,14 +22,23 @@ from torch import Tensor
 
 SOURCE = Path(__file__).with_name("flat.c")
 # -ffast-math would reorder sums that must not be, and flush denormal numbers to zero in the whole process.
-FLAGS = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fno-fast-math", "-shared", "-fPIC")
+FLAGS = ("-fno-fast-math", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-shared", "-fPIC")
 
 _N, _KEY, _X, _V, _FLAG = ctypes.c_int64, ctypes.c_uint64, ctypes.c_float, ctypes.c_void_p, ctypes.c_int
+_WORD = ctypes.c_uint32
+_ROWS = (_N, _V, _KEY)  # members, their seeds, the upper half of their counters
+_ADAM = (_X, _X, _X, _X, _X)
+_SLOPES = (_N, _N, _FLAG, _FLAG, _V, _V, _N, _V, _V, _N, _V, _N, _V, _N, _N, _V, _V, _V)
 SIGNATURES = {
-    "doxa_normals": (_KEY, _N, _N, _X, _V),
-    "doxa_draw": (_KEY, _N, _N, _X, _V, _V, _V, _V, _V),
-    "doxa_fill_scale": (_N, _V, _V),
-    "doxa_finish": (_N, _FLAG, _X, _X, _X, _V, _V, _V, _V, _V),
+    "doxa_normals": (*_ROWS, _N, _N, _X, _N, _V),
+    "doxa_signs": (*_ROWS, _N, _N, _V),
+    "doxa_kept": (*_ROWS, _N, _WORD, _X, _N, _V),
+    "doxa_draw": (*_ROWS, _N, _N, _X, _N, _N, _N, _V, _V, _V, _V, _V),
+    "doxa_fill_scale": (_N, _N, _FLAG, _N, _N, _V, _V),
+    "doxa_descend": (*_SLOPES, _V, *_ADAM, _V, _V, _V, _V),
+    "doxa_slopes": (*_SLOPES, _V, _V),
+    "doxa_collect": (_N, _N, _FLAG, _FLAG, _N, _V, _N, _V, _N, _V, _V, _N, _V, _V),
+    "doxa_adam": (_N, _N, _V, *_ADAM, _N, _V, _N, _V, _V, _V),
     "doxa_mixture_slope": (_N, _X, _X, _X, _X, _V, _V),
 }
 
@@ -59,7 +68,7 @@ def identity() -> str | None:
 
 
 def kernel(name: str, *vectors: Tensor | None) -> Callable[..., None] | None:
-    """The C function of this name, where it can work on these vectors: float32, in the CPU's memory, in one piece."""
+    """The C function of this name, where it can work on these rows [K, n]: float32, in the CPU's memory, each dense."""
     if torch.compiler.is_compiling():
         return None
     for v in vectors:
@@ -74,6 +83,11 @@ def at(vector: Tensor | None) -> int | None:
     return None if vector is None else vector.data_ptr()
 
 
+def stride(rows: Tensor | None) -> int:
+    """From one row to the next."""
+    return 0 if rows is None else rows.stride(0)
+
+
 def written(*vectors: Tensor) -> None:
     """Tell autograd that these were written to, as torch's own operations do."""
     for v in vectors:
@@ -81,7 +95,7 @@ def written(*vectors: Tensor) -> None:
 
 
 def _plain(v: Tensor) -> bool:
-    if v.device.type != "cpu" or v.dtype != torch.float32 or not v.is_contiguous():
+    if v.device.type != "cpu" or v.dtype != torch.float32 or (v.stride(-1) not in (0, 1) and v.shape[-1] > 1):
         return False
     if v.requires_grad and torch.is_grad_enabled():
         return False  # a graph is wanted, which C does not make
@@ -102,9 +116,9 @@ def _typed(found: ctypes.CDLL) -> ctypes.CDLL:
 def _sound(found: ctypes.CDLL) -> bool:
     """Whether known questions get their known answers: a compiler may take liberties with floating point."""
     rho = torch.tensor([-60.0, -5.0, -1.0, 0.0, 3.0, 79.0])
-    scale, noise = torch.empty(6), torch.empty(6)
-    found.doxa_fill_scale(6, rho.data_ptr(), scale.data_ptr())
-    found.doxa_normals(0, 1022, 6, 1.0, noise.data_ptr())
+    scale, noise, seed = torch.empty(6), torch.empty(6), torch.zeros(1, dtype=torch.int64)
+    found.doxa_fill_scale(1, 6, 0, 6, 6, rho.data_ptr(), scale.data_ptr())
+    found.doxa_normals(1, seed.data_ptr(), 0, 1022, 6, 1.0, 6, noise.data_ptr())
     expected = [math.log1p(math.exp(r)) for r in rho.tolist()]
     close = all(abs(s / e - 1) < 1e-6 for s, e in zip(scale.tolist(), expected, strict=True))
     return close and all(abs(z - known) < 1e-5 for z, known in zip(noise.tolist(), NORMALS, strict=True))

@@ -78,11 +78,12 @@ static inline float sigmoid(float x) { return 1.0f / (1.0f + expo(-within(x))); 
         k1 += 0xBB67AE85u;                                                \
     }
 
-/* Philox4x32-10 at LANES counters, the words of each in four rows. */
-static void philox(uint64_t key, uint64_t group, uint32_t *restrict words) {
-    uint32_t first = (uint32_t)(group * LANES), high = (uint32_t)(group * LANES >> 32);
+/* Philox4x32-10 at LANES counters, the words of each in four rows; `high` is the counters' upper half. */
+static void philox(uint64_t key, uint64_t high, uint64_t group, uint32_t *restrict words) {
+    uint32_t first = (uint32_t)(group * LANES), above = (uint32_t)(group * LANES >> 32);
     for (int i = 0; i < LANES; i++) {
-        uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32), a = first + (uint32_t)i, b = high, c = 0, d = 0;
+        uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+        uint32_t a = first + (uint32_t)i, b = above, c = (uint32_t)high, d = (uint32_t)(high >> 32);
         ROUND ROUND ROUND ROUND ROUND ROUND ROUND ROUND ROUND ROUND
         words[i] = a;
         words[LANES + i] = b;
@@ -107,9 +108,9 @@ static void box_muller(const uint32_t *restrict words, float *restrict z) {
     }
 }
 
-static void normal_group(uint64_t key, int64_t group, float *restrict z) {
+static void normal_group(uint64_t key, uint64_t high, int64_t group, float *restrict z) {
     uint32_t words[GROUP];
-    philox(key, (uint64_t)group, words);
+    philox(key, high, (uint64_t)group, words);
     box_muller(words, z);
     box_muller(words + 2 * LANES, z + 2 * LANES);
 }
@@ -117,70 +118,252 @@ static void normal_group(uint64_t key, int64_t group, float *restrict z) {
 /* The part of a group that lies in [start, start + n): where it begins in the group, in the vector, and its length. */
 typedef struct { int64_t inside, at, count; } Overlap;
 
-static inline Overlap overlap(int64_t group, int64_t start, int64_t n) {
-    int64_t low = group * GROUP < start ? start : group * GROUP;
-    int64_t high = (group + 1) * GROUP < start + n ? (group + 1) * GROUP : start + n;
-    Overlap part = {low - group * GROUP, low - start, high - low};
+static inline Overlap overlap(int64_t group, int64_t size, int64_t start, int64_t n) {
+    int64_t low = group * size < start ? start : group * size;
+    int64_t high = (group + 1) * size < start + n ? (group + 1) * size : start + n;
+    Overlap part = {low - group * size, low - start, high - low};
     return part;
 }
 
-#define OVER_GROUPS                                                                \
-    int64_t first_group = start / GROUP, last_group = (start + n + GROUP - 1) / GROUP; \
-    _Pragma("omp parallel for schedule(static) if (n > THREADS_PAY)")              \
-    for (int64_t group = first_group; group < last_group; group++)
+/* Every group of `size` numbers that [start, start + n) touches, for every member. */
+#define OVER_GROUPS(size)                                                                            \
+    int64_t first_group = start / (size), groups = (start + n + (size) - 1) / (size) - first_group;  \
+    _Pragma("omp parallel for schedule(static) if (members * n > THREADS_PAY)")                      \
+    for (int64_t job = 0; job < members * groups; job++)
+#define JOB(size)                                               \
+    int64_t k = job / groups, group = first_group + job % groups; \
+    Overlap part = overlap(group, size, start, n);
 
-/* Numbers start to start + n of the key's stream, times sign. */
-void doxa_normals(uint64_t key, int64_t start, int64_t n, float sign, float *out) {
-    OVER_GROUPS {
+/* Numbers start to start + n of each member's stream, times sign; a row of `out` for each. */
+void doxa_normals(int64_t members, const uint64_t *seeds, uint64_t high, int64_t start, int64_t n, float sign,
+                  int64_t stride, float *out) {
+    OVER_GROUPS(GROUP) {
+        JOB(GROUP)
         float z[GROUP];
-        Overlap part = overlap(group, start, n);
-        normal_group(key, group, z);
+        normal_group(seeds[k], high, group, z);
         const float *restrict from = z + part.inside;
-        float *restrict to = out + part.at;
+        float *restrict to = out + k * stride + part.at;
         for (int64_t i = 0; i < part.count; i++) to[i] = sign * from[i];
     }
 }
 
-/* epsilon = sign * normals, w = mean + scale * epsilon; before it scale = softplus(rho) where rho is given. */
-void doxa_draw(uint64_t key, int64_t start, int64_t n, float sign, const float *mean, const float *rho, float *scale,
-               float *epsilon, float *w) {
-    OVER_GROUPS {
-        float z[GROUP];
-        Overlap part = overlap(group, start, n);
-        normal_group(key, group, z);
-        const float *restrict from = z + part.inside, *restrict m = mean + part.at;
-        float *restrict s = scale + part.at, *restrict e = epsilon + part.at, *restrict to = w + part.at;
-        if (rho) {
-            const float *restrict r = rho + part.at;
-            for (int64_t i = 0; i < part.count; i++) s[i] = softplus(r[i]);
-        }
-        for (int64_t i = 0; i < part.count; i++) {
-            float noise = sign * from[i];
-            e[i] = noise;
-            to[i] = m[i] + s[i] * noise;
+/* The first n signs of each member's stream: bit b of word row r, lane l of group g is number ((32 g + b) 4 + r) LANES + l. */
+void doxa_signs(int64_t members, const uint64_t *seeds, uint64_t high, int64_t n, int64_t stride, float *out) {
+    const int64_t start = 0;
+    OVER_GROUPS(32 * GROUP) {
+        JOB(32 * GROUP)
+        uint32_t words[GROUP];
+        philox(seeds[k], high, (uint64_t)group, words);
+        float *to = out + k * stride + part.at;
+        for (int bit = 0; bit < 32 && bit * GROUP < part.count; bit++) {
+            int64_t count = part.count - bit * GROUP < GROUP ? part.count - bit * GROUP : GROUP;
+            float *restrict row = to + bit * GROUP;
+            for (int64_t i = 0; i < count; i++) row[i] = as_float(0x3f800000u | (words[i] >> bit) << 31);
         }
     }
 }
 
-/* scale = softplus(rho) */
-void doxa_fill_scale(int64_t n, const float *restrict rho, float *restrict scale) {
-    _Pragma("omp parallel for simd schedule(static) if (parallel : n > THREADS_PAY)")
-    for (int64_t i = 0; i < n; i++) scale[i] = softplus(rho[i]);
+/* `value` where a word of each member's stream is at least `threshold`, else 0. */
+void doxa_kept(int64_t members, const uint64_t *seeds, uint64_t high, int64_t n, uint32_t threshold, float value,
+               int64_t stride, float *out) {
+    const int64_t start = 0;
+    OVER_GROUPS(GROUP) {
+        JOB(GROUP)
+        uint32_t words[GROUP];
+        philox(seeds[k], high, (uint64_t)group, words);
+        float *restrict to = out + k * stride + part.at;
+        for (int64_t i = 0; i < part.count; i++) to[i] = words[i] >= threshold ? value : 0.0f;
+    }
 }
 
-/* The gradients of a step, finished where they lie: weight times the slopes of
- * KL = precision/2 ((mean - centre)^2 + scale^2) - log scale is added, and scale turned into rho where rho is given.
- * Where by_rho still holds the draw's epsilon it is pulled back first. */
-void doxa_finish(int64_t n, int holds_epsilon, float weight, float centre, float precision,
-                 const float *restrict mean, const float *restrict scale, const float *restrict rho,
-                 float *restrict by_mean, float *restrict by_rho) {
-    float pull = weight * precision;
-    _Pragma("omp parallel for simd schedule(static) if (parallel : n > THREADS_PAY)")
-    for (int64_t i = 0; i < n; i++) {
-        float g = by_mean[i], s = scale[i];
-        float by_scale = by_rho[i] * (holds_epsilon ? g : 1.0f);
-        by_rho[i] = (by_scale + pull * s - weight / s) * (rho ? sigmoid(rho[i]) : 1.0f);
-        by_mean[i] = g + pull * (mean[i] - centre);
+/* epsilon = sign * normals, w = mean + scale * epsilon, with scale = softplus(rho) first where rho is given.
+ * Without a mean it is 0; scale and epsilon are kept where there is room for them. */
+void doxa_draw(int64_t members, const uint64_t *seeds, uint64_t high, int64_t start, int64_t n, float sign,
+               int64_t mean_stride, int64_t stride, int64_t w_stride, const float *mean, const float *rho,
+               float *scale, float *epsilon, float *w) {
+    OVER_GROUPS(GROUP) {
+        JOB(GROUP)
+        float z[GROUP], s[GROUP];
+        normal_group(seeds[k], high, group, z);
+        const float *restrict from = z + part.inside;
+        float *restrict to = w + k * w_stride + part.at;
+        int64_t at = k * stride + part.at;
+        if (rho) {
+            const float *restrict r = rho + at;
+            for (int64_t i = 0; i < part.count; i++) s[i] = softplus(r[i]);
+            if (scale) memcpy(scale + at, s, (size_t)part.count * sizeof(float));
+        } else {
+            memcpy(s, scale + at, (size_t)part.count * sizeof(float));
+        }
+        for (int64_t i = 0; i < part.count; i++) z[part.inside + i] = sign * from[i];
+        if (epsilon) memcpy(epsilon + at, from, (size_t)part.count * sizeof(float));
+        if (mean) {
+            const float *restrict m = mean + k * mean_stride + part.at;
+            for (int64_t i = 0; i < part.count; i++) to[i] = m[i] + s[i] * from[i];
+        } else {
+            for (int64_t i = 0; i < part.count; i++) to[i] = s[i] * from[i];
+        }
+    }
+}
+
+#define CHUNK 2048
+#define OVER_CHUNKS                                                                              \
+    int64_t chunks = (n + CHUNK - 1) / CHUNK;                                                    \
+    _Pragma("omp parallel for schedule(static) if (members * n > THREADS_PAY)")                  \
+    for (int64_t job = 0; job < members * chunks; job++)
+#define CHUNK_OF                                                                  \
+    int64_t k = job / chunks, at = job % chunks * CHUNK, count = n - at < CHUNK ? n - at : CHUNK;
+
+/* scale = softplus(rho), or its square */
+void doxa_fill_scale(int64_t members, int64_t n, int squared, int64_t rho_stride, int64_t stride, const float *rho,
+                     float *scale) {
+    OVER_CHUNKS {
+        CHUNK_OF
+        const float *restrict r = rho + k * rho_stride + at;
+        float *restrict s = scale + k * stride + at;
+        if (squared)
+            for (int64_t i = 0; i < count; i++) { float x = softplus(r[i]); s[i] = x * x; }
+        else
+            for (int64_t i = 0; i < count; i++) s[i] = softplus(r[i]);
+    }
+}
+
+typedef struct { float rate, first, second, small, root; } Adam; /* root: 1/sqrt of the second moment's correction */
+
+static void adam(int64_t count, Adam a, const float *restrict g, float *restrict x, float *restrict m,
+                 float *restrict v) {
+    for (int64_t i = 0; i < count; i++) {
+        float mean = a.first * m[i] + (1.0f - a.first) * g[i];
+        float square = a.second * v[i] + (1.0f - a.second) * g[i] * g[i];
+        m[i] = mean;
+        v[i] = square;
+        x[i] -= a.rate * mean / (sqrtf(square) * a.root + a.small);
+    }
+}
+
+/* How the gradient by the scale comes from what is given, and where the prior's slopes come from. */
+enum { GIVEN, TIMES_EPSILON, TIMES_TWICE_SCALE };
+enum { NO_PRIOR, LINE, LINES, MIXTURE };
+
+static inline __attribute__((always_inline)) void slopes(
+    const int turn, const int prior, int64_t count, float weight, const float *restrict about,
+    const float *restrict centres, const float *restrict precisions, const float *restrict gradient,
+    const float *restrict from, const float *restrict epsilon, const float *restrict mean, const float *restrict rho,
+    float *restrict to_mean, float *restrict to_rho) {
+    const float centre = prior == LINE || prior == MIXTURE ? about[0] : 0.0f;
+    const float wide = prior == LINE || prior == MIXTURE ? about[1] : 0.0f;
+    const float gap = prior == MIXTURE ? about[2] - about[1] : 0.0f, odds = prior == MIXTURE ? about[3] : 0.0f;
+    for (int64_t i = 0; i < count; i++) {
+        float m = mean[i], r = within(rho[i]), by_mean = gradient[i];
+        float t = expo(-fabsf(r)), s = (r > 0.0f ? r : 0.0f) + ln1p(t);
+        float slope = (r > 0.0f ? 1.0f : t) / (1.0f + t); /* of the softplus */
+        float pull = 0.0f;
+        if (prior == MIXTURE) {
+            float distance = m + s * epsilon[i] - centre;
+            float narrow = sigmoid(-odds - 0.5f * gap * distance * distance);
+            by_mean += weight * distance * (wide + gap * narrow);
+        }
+        float by_scale = turn == TIMES_EPSILON ? (prior == MIXTURE ? by_mean : from[i]) * epsilon[i]
+                         : turn == TIMES_TWICE_SCALE ? 2.0f * s * from[i]
+                                                     : from[i];
+        if (prior == LINE) {
+            pull = weight * wide;
+            by_mean += pull * (m - centre);
+        }
+        if (prior == LINES) {
+            pull = weight * precisions[i];
+            by_mean += pull * (m - (centres ? centres[i] : 0.0f));
+        }
+        float by_rho = (by_scale + pull * s - weight / s) * slope;
+        to_mean[i] = by_mean;
+        to_rho[i] = by_rho;
+    }
+}
+
+/* Every pair of a turn and a prior that there is. */
+#define EACH(GO)                                                                    \
+    switch (4 * turn + prior) {                                                     \
+        case 4 * GIVEN + NO_PRIOR: GO(GIVEN, NO_PRIOR); break;                      \
+        case 4 * GIVEN + LINE: GO(GIVEN, LINE); break;                              \
+        case 4 * GIVEN + LINES: GO(GIVEN, LINES); break;                            \
+        case 4 * TIMES_EPSILON + NO_PRIOR: GO(TIMES_EPSILON, NO_PRIOR); break;      \
+        case 4 * TIMES_EPSILON + LINE: GO(TIMES_EPSILON, LINE); break;              \
+        case 4 * TIMES_EPSILON + LINES: GO(TIMES_EPSILON, LINES); break;            \
+        case 4 * TIMES_EPSILON + MIXTURE: GO(TIMES_EPSILON, MIXTURE); break;        \
+        case 4 * TIMES_TWICE_SCALE + NO_PRIOR: GO(TIMES_TWICE_SCALE, NO_PRIOR); break; \
+        case 4 * TIMES_TWICE_SCALE + LINE: GO(TIMES_TWICE_SCALE, LINE); break;      \
+        case 4 * TIMES_TWICE_SCALE + LINES: GO(TIMES_TWICE_SCALE, LINES); break;    \
+    }
+#define INPUTS                                                                                             \
+    weight[k], about + 4 * k, centres ? centres + c : 0, precisions ? precisions + c : 0,                  \
+        gradient + k * gradient_stride + at, from + k * from_stride + at, epsilon ? epsilon + q : 0
+#define PLACES int64_t p = k * mean_stride + at, q = k * stride + at, c = k * prior_stride + at;
+
+/* One step of Adam on the mean and rho of every weight, from the gradient by the first leaf and what stands for the one
+ * by the scale; the slopes of weight * KL are added on the way. A member whose rate is negative rests. */
+void doxa_descend(int64_t members, int64_t n, int turn, int prior, const float *weight, const float *about,
+                  int64_t prior_stride, const float *centres, const float *precisions, int64_t gradient_stride,
+                  const float *gradient, int64_t from_stride, const float *from, int64_t mean_stride, int64_t stride,
+                  const float *epsilon, float *mean, float *rho, const float *rate, float first, float second,
+                  float small, float first_left, float second_left, float *m1, float *v1, float *m2, float *v2) {
+    OVER_CHUNKS {
+        CHUNK_OF
+        PLACES
+        if (rate[k] < 0.0f) continue;
+        Adam a = {rate[k] / first_left, first, second, small, 1.0f / sqrtf(second_left)};
+        float by_mean[CHUNK], by_rho[CHUNK]; /* they stay in the cache */
+#define STEP(T, P) slopes(T, P, count, INPUTS, mean + p, rho + q, by_mean, by_rho)
+        EACH(STEP)
+        adam(count, a, by_mean, mean + p, m1 + p, v1 + p);
+        adam(count, a, by_rho, rho + q, m2 + q, v2 + q);
+    }
+}
+
+/* The gradients by mean and rho that the step above goes along, for other optimisers. */
+void doxa_slopes(int64_t members, int64_t n, int turn, int prior, const float *weight, const float *about,
+                 int64_t prior_stride, const float *centres, const float *precisions, int64_t gradient_stride,
+                 const float *gradient, int64_t from_stride, const float *from, int64_t mean_stride, int64_t stride,
+                 const float *epsilon, const float *mean, const float *rho, float *by_mean, float *by_rho) {
+    OVER_CHUNKS {
+        CHUNK_OF
+        PLACES
+#define KEEP(T, P) slopes(T, P, count, INPUTS, mean + p, rho + q, by_mean + p, by_rho + q)
+        EACH(KEEP)
+    }
+}
+
+/* One sample's gradients, written or added to those by mean and scale. */
+void doxa_collect(int64_t members, int64_t n, int add, int turn, int64_t gradient_stride, const float *gradient,
+                  int64_t from_stride, const float *from, int64_t stride, const float *epsilon, const float *rho,
+                  int64_t sum_stride, float *by_mean, float *by_scale) {
+    OVER_CHUNKS {
+        CHUNK_OF
+        float factor[CHUNK];
+        const float *restrict g = gradient + k * gradient_stride + at, *restrict f = from + k * from_stride + at;
+        float *restrict to_mean = by_mean + k * sum_stride + at, *restrict to_scale = by_scale + k * sum_stride + at;
+        if (turn == TIMES_TWICE_SCALE) {
+            const float *restrict r = rho + k * stride + at;
+            for (int64_t i = 0; i < count; i++) factor[i] = 2.0f * softplus(r[i]);
+        } else {
+            memcpy(factor, epsilon + k * stride + at, (size_t)count * sizeof(float));
+        }
+        if (add)
+            for (int64_t i = 0; i < count; i++) { to_mean[i] += g[i]; to_scale[i] += f[i] * factor[i]; }
+        else
+            for (int64_t i = 0; i < count; i++) { to_mean[i] = g[i]; to_scale[i] = f[i] * factor[i]; }
+    }
+}
+
+/* One step of Adam on any vector. */
+void doxa_adam(int64_t members, int64_t n, const float *rate, float first, float second, float small, float first_left,
+               float second_left, int64_t gradient_stride, const float *gradient, int64_t stride, float *x, float *m,
+               float *v) {
+    OVER_CHUNKS {
+        CHUNK_OF
+        if (rate[k] < 0.0f) continue;
+        Adam a = {rate[k] / first_left, first, second, small, 1.0f / sqrtf(second_left)};
+        int64_t p = k * stride + at;
+        adam(count, a, gradient + k * gradient_stride + at, x + p, m + p, v + p);
     }
 }
 

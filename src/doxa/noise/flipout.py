@@ -5,31 +5,28 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from doxa.flat import Turn, draw
 from doxa.noise.interception import Apply, Site
-from doxa.noise.leaves import Noise
-from doxa.randomness import signs
+from doxa.noise.leaves import Noise, Piece
+from doxa.noise.source import Source, signs
+from doxa.philox import Stream
 
 
-def second(scale: Tensor, epsilon: Tensor | None) -> Tensor:
-    assert epsilon is not None
-    return scale * epsilon
+def fill(piece: Piece, stream: Stream, sign: float) -> None:
+    assert piece.second is not None
+    draw(piece.second, None, piece.scale, piece.epsilon, piece.rho, stream, piece.span.start, sign)
 
 
-def pull_back(gradient: Tensor, scale: Tensor, epsilon: Tensor | None) -> Tensor:
-    assert epsilon is not None
-    return gradient * epsilon
-
-
-def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, sign: float) -> Tensor:
+def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, source: Source) -> Tensor:
     output = apply(x, weight, bias)
-    flips = signs(site.shape(output, site.channel_axis), output)
+    flips = signs(source, site.shape(output, site.channel_axis), output)
     if site.weight_noise is None:
-        return output + flips * apply(torch.zeros_like(x), weight.detach(), site.bias_noise)
-    flipped = x * signs(site.shape(x, site.channel_axis), x)
-    return output + flips * apply(flipped, site.weight_noise, site.bias_noise)
+        return torch.addcmul(output, flips, apply(torch.zeros_like(x), weight.detach(), site.bias_noise))
+    flipped = x * signs(source, site.shape(x, site.channel_axis), x)
+    return torch.addcmul(output, flips, apply(flipped, site.weight_noise, site.bias_noise))
 
 
-flipout = Noise("flipout", second, pull_back, rule)
+flipout = Noise("flipout", Turn.TIMES_EPSILON, fill, rule)
 """One draw of the weights for the batch, its signs flipped at random for every row: rows become uncorrelated.
 
 b = f(x, mean) + r∘f(x∘s, scale·ε),  r, s ∈ {−1, 1};   pull-back: (g_mean, ε·g_δ)

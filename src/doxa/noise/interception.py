@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from doxa.errors import BadInput
+from doxa.noise.source import Source
 from doxa.probe import ATTENTION, OPEN_ATTENTION, OPERATIONS, arguments
 
 Apply = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -33,17 +34,18 @@ class Site:
         return tuple(n if i in self.row_axes or i == channel_axis else 1 for i, n in enumerate(x.shape))
 
 
-# A rule turns the plain operation into the noisy one: (apply, x, weight, bias, site) -> output.
-Rule = Callable[[Apply, Tensor, Tensor, Tensor | None, Site], Tensor]
+# A rule turns the plain operation into the noisy one: (apply, x, weight, bias, site, source) -> output.
+Rule = Callable[[Apply, Tensor, Tensor, Tensor | None, Site, Source], Tensor]
 
 
 class Interception(TorchFunctionMode):
     """Applies a rule at every site, and leaves all else as it is."""
 
-    def __init__(self, sites: Sequence[Site], rule: Rule) -> None:
+    def __init__(self, sites: Sequence[Site], rule: Rule, source: Source) -> None:
         super().__init__()
         self.sites = sites
         self.rule = rule
+        self.source = source
         self.met: list[str] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -65,7 +67,7 @@ class Interception(TorchFunctionMode):
                     def apply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
                         return func(x, weight, bias, *rest, **named)
 
-                    return self.rule(apply, x, weight, bias, site)
+                    return self.rule(apply, x, weight, bias, site, self.source)
         return func(*args, **kwargs)
 
     def _meet(self, site: Site) -> None:

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
 import torch
 from torch import Tensor
 
-from doxa.flat import draw, fill_scale
-from doxa.layout import Layout
-from doxa.noise.interception import Interception, Site
+from doxa.flat import Turn, draw
+from doxa.layout import Layout, Slot
+from doxa.noise.interception import Site
+from doxa.philox import Stream
 from doxa.probe import Uses
-from doxa.randomness import Key, fill_normal
 
-# On a CPU, long vectors are worked through in pieces: small enough to need little memory, large enough to pay threads.
-BLOCK = 1 << 19
+# A leaf this long is worked through by itself; shorter ones are joined with their neighbours, for fewer passes.
+LONG = 1 << 16
+# A step's streams of random words: one for the weights, one for the prior's own draw, then one for each asking.
+WEIGHTS, PRIOR, ROWS, SAMPLE = 0, 1, 2, 1 << 16
+
+Leaf = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Noise:
-    """A noise is three small functions: second leaf, rule at an operation, pull-back to the scale.
+    """A noise is how the second leaf is filled, the rule at an operation, and the turn back to the scale.
 
     Without a rule the net runs plainly on drawn weights.
     """
 
     name: str
-    second: Callable[[Tensor, Tensor | None], Tensor] | None = None
-    pull_back: Callable[[Tensor, Tensor, Tensor | None], Tensor] | None = None
+    turn: Turn = Turn.TIMES_EPSILON
+    fill: Callable[[Piece, Stream, float], None] | None = None
     rule: Callable[..., Tensor] | None = None
     draws_weights: bool = True  # whether the second leaf needs ε
 
@@ -38,38 +41,72 @@ class Noise:
         return self.rule is not None and name in uses.single
 
 
-def leaves_of(layout: Layout, values: Tensor, gradient: Tensor) -> dict[str, Tensor]:
-    """Leaf views of a flat vector of values, by name, whose gradients accumulate into views of a flat gradient."""
-    gradients = layout.views(gradient)
-    leaves = {}
-    for name, view in layout.views(values).items():
-        leaf = view.detach().requires_grad_()
-        leaf.grad = gradients[name]
-        leaves[name] = leaf
-    return leaves
+class Gathered:
+    """The gradients of neighbouring leaves as rows [K, n].
+
+    Of leaves that hold all nets together, or of one net, they are taken as autograd made them; the leaves of several
+    nets one by one add theirs to a buffer.
+    """
+
+    def __init__(self, slots: Sequence[Slot], leaves: Sequence[dict[str, Tensor]], members: int, like: Tensor) -> None:
+        self.members = members
+        self.own = [leaves[0][s.name] for s in slots] if len(leaves) == 1 else []
+        self.buffer = like.new_zeros(members, 0 if self.own else sum(prod(s.shape) for s in slots))
+        if not self.own:
+            for slot in slots:
+                span = slice(slot.start - slots[0].start, slot.stop - slots[0].start)
+                for row, group in zip(self.buffer, leaves, strict=True):
+                    group[slot.name].grad = row[span].view(slot.shape)  # autograd adds to what is there
+
+    def clear(self) -> None:
+        """Nothing has flowed back yet."""
+        for leaf in self.own:
+            leaf.grad = None
+        self.buffer.zero_()
+
+    @property
+    def rows(self) -> Tensor:
+        if not self.own:
+            return self.buffer
+        found = [torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in self.own]
+        rows = [grad.reshape(self.members, -1) for grad in found]
+        return rows[0] if len(rows) == 1 else torch.cat(rows, 1)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of the random weights, with its views of every flat vector that a step works on."""
+    """A stretch of the random weights, with its rows [K, n] of every matrix that a step works on."""
 
     span: slice
     ruled: bool
     mean: Tensor
-    scale: Tensor
+    scale: Tensor | None
     rho: Tensor | None
     flat: Tensor
-    gradient: Tensor
     epsilon: Tensor | None
     second: Tensor | None
-    second_gradient: Tensor | None
+    first_gradient: Gathered
+    second_gradient: Gathered | None
+
+    def part(self, own: slice) -> Piece:
+        """The same stretch of one of several draws."""
+        cut = (None if t is None else t[own] for t in (self.flat, self.epsilon, self.second))
+        flat, epsilon, second = cut
+        assert flat is not None
+        return replace(self, flat=flat, epsilon=epsilon, second=second)
+
+    def gradients(self) -> tuple[Tensor, Tensor]:
+        """By the first leaf, and what stands for the one by the scale: that of the second leaf, where there is one."""
+        first = self.first_gradient.rows
+        return first, first if self.second_gradient is None else self.second_gradient.rows
 
 
 class Leaves:
-    """First leaves [P], second leaves and ε [R], with flat gradients; filled by `draw`, emptied by `pull`.
+    """First leaves, second leaves and ε of K nets, filled by `draw`; their gradients by pieces.
 
-    All are made once, around the `mean` [P] and `scale` [R] that the training changes in place. With a `rho` [R] the
-    scale is softplus(rho), brought up to date by the draw itself.
+    All are made once, around the `mean` [K, P] and the `rho` or `scale` [K, R] that the training changes in place.
+    `together`, a leaf holds all nets' weights [K, ·]; otherwise each net has leaves of its own. With several `draws`
+    side by side, leaves and ε have a row for each draw of each net, [S · K, ·].
     """
 
     def __init__(
@@ -78,117 +115,101 @@ class Leaves:
         uses: Uses,
         noise: Noise,
         mean: Tensor,
-        scale: Tensor,
-        gradient: Tensor,
-        epsilon: Tensor | None = None,
         rho: Tensor | None = None,
+        scale: Tensor | None = None,
+        together: bool = False,
+        draws: int = 1,
     ) -> None:
-        self.layout, self.noise, self.mean, self.gradient = layout, noise, mean, gradient
-        self.ruled = _spans(layout, uses, noise, ruled=True)
-        self.drawn = _spans(layout, uses, noise, ruled=False)
-        self.flat = torch.empty_like(mean) if self.drawn else mean
-        self.first = leaves_of(layout, self.flat, gradient)
-        self.epsilon = None
-        if self.drawn or noise.draws_weights:
-            self.epsilon = torch.zeros_like(scale) if epsilon is None else epsilon
-        self.second = torch.zeros_like(scale) if self.ruled else None
-        self.second_gradient = torch.zeros_like(scale) if self.ruled else None
-        self.sites = self._sites(uses)
+        self.layout, self.uses, self.noise, self.mean = layout, uses, noise, mean
+        self.nets, self.draws = len(mean), draws
+        members, random = draws * len(mean), layout.random
+        slots = layout.random_slots
+        ruled = {s.name: noise.reaches(uses, s.name) for s in slots}
+        self.ruled = any(ruled.values())
+        drawn = not all(ruled.values())
+        self.flat = mean.new_empty(members, layout.size) if drawn or draws > 1 else mean
+        self.first = leaves_of(layout, self.flat, together)
+        needs = drawn or noise.draws_weights
+        epsilon = mean.new_zeros(members, random) if needs else None
+        self.second_flat = mean.new_zeros(members, random) if self.ruled else None
+        self.second = None if self.second_flat is None else leaves_of(Layout(slots), self.second_flat, together)
 
-        def piece(span: slice, ruled: bool) -> Piece:
-            needs_epsilon = self.epsilon is not None and (noise.draws_weights or not ruled)
+        def piece(run: list[Slot]) -> Piece:
+            span, is_ruled = slice(run[0].start, run[-1].stop), ruled[run[0].name]
+            cut = [None if t is None else t[:, span] for t in (scale, rho, epsilon, self.second_flat)]
+            seconds = self.second if is_ruled else None
             return Piece(
                 span,
-                ruled,
-                mean[span],
-                scale[span],
-                None if rho is None else rho[span],
-                self.flat[span],
-                gradient[span],
-                self.epsilon[span] if self.epsilon is not None and needs_epsilon else None,
-                self.second[span] if self.second is not None else None,
-                self.second_gradient[span] if self.second_gradient is not None else None,
+                is_ruled,
+                mean[:, span],
+                cut[0],
+                cut[1],
+                self.flat[:, span],
+                cut[2] if noise.draws_weights or not is_ruled else None,
+                cut[3] if is_ruled else None,
+                Gathered(run, self.first, members, mean),
+                None if seconds is None else Gathered(run, seconds, members, mean),
             )
 
-        self.pieces = [piece(s, False) for s in blocks(self.drawn, mean.device)]
-        self.pieces += [piece(s, True) for s in blocks(self.ruled, mean.device)]
-
-    def _sites(self, uses: Uses) -> list[Site]:
-        if self.second is None or self.second_gradient is None:
-            return []
-        random = Layout(self.layout.random_slots)
-        seconds = leaves_of(random, self.second, self.second_gradient)
-        sites = []
-        for names in uses.operations().values():
-            use = uses.single[next(iter(names.values()))]
-            weight, bias = names.get("weight"), names.get("bias")
-            sites.append(
-                Site(
-                    name=weight or bias or "",
-                    weight=self.first[weight] if weight else None,
-                    bias=self.first[bias] if bias else None,
-                    weight_noise=seconds[weight] if weight else None,
-                    bias_noise=seconds[bias] if bias else None,
-                    channel_axis=use.channel_axis,
-                    row_axes=use.row_axes,
-                )
-            )
-        return sites
+        # Of a fleet that runs together, or alone, long gradients are taken as they are.
+        steal = together or members == 1
+        self.pieces = [piece(run) for run in runs(slots, lambda s: ruled[s.name], steal)]
+        tail = layout.slots[len(slots) :]
+        self.tail = [Gathered(run, self.first, members, mean) for run in runs(tail, lambda s: True, steal)]
+        self.tail_span = slice(random, layout.size)
 
     @torch.no_grad()
-    def draw(self, key: Key, sign: float = 1.0, renew: bool = True) -> None:
-        """Fill the leaves with a draw from N(mean, scale²); `sign` −1 gives the antithetic one.
-
-        Without `renew` the scale is taken as it is, though there be a rho.
-        """
-        for piece in self.pieces:
-            rho = piece.rho if renew else None
-            if not piece.ruled:
-                assert piece.epsilon is not None
-                draw(piece.flat, piece.mean, piece.scale, piece.epsilon, rho, key, piece.span.start, sign)
-                continue
-            assert piece.second is not None
-            assert self.noise.second is not None
-            if rho is not None:
-                fill_scale(piece.scale, rho)
-            if piece.epsilon is not None:
-                fill_normal(piece.epsilon, key, piece.span.start, sign)
-            piece.second.copy_(self.noise.second(piece.scale, piece.epsilon))
-            if self.drawn:
-                piece.flat.copy_(piece.mean)
-        if self.drawn:
-            tail = slice(self.layout.random, None)
-            self.flat[tail] = self.mean[tail]
-        if self.second_gradient is not None:
-            self.second_gradient.zero_()
-        self.gradient.zero_()
-
-    def pull(self, piece: Piece, into: Tensor, add: bool) -> None:
-        """Write the gradient with respect to a piece's scale into a vector of its length, or add it there."""
-        if piece.ruled:
-            assert piece.second_gradient is not None
-            assert self.noise.pull_back is not None
-            found = self.noise.pull_back(piece.second_gradient, piece.scale, piece.epsilon)
-            if add:
-                into.add_(found)
+    def draw(self, stream: Stream, sign: float = 1.0, number: int = 0) -> None:
+        """Fill the leaves of a draw from N(mean, scale²); `sign` −1 gives the antithetic one."""
+        own = slice(number * self.nets, (number + 1) * self.nets)
+        for whole in self.pieces:
+            p = whole if self.draws == 1 else whole.part(own)
+            if p.ruled:
+                assert self.noise.fill is not None
+                self.noise.fill(p, stream, sign)
+                if self.flat is not self.mean:
+                    p.flat.copy_(p.mean)
             else:
-                into.copy_(found)
-        elif add:
-            assert piece.epsilon is not None
-            into.addcmul_(piece.gradient, piece.epsilon)
-        else:
-            assert piece.epsilon is not None
-            torch.mul(piece.gradient, piece.epsilon, out=into)
+                draw(p.flat, p.mean, p.scale, p.epsilon, p.rho, stream, p.span.start, sign)
+            if number == 0:
+                whole.first_gradient.clear()
+                if whole.second_gradient is not None:
+                    whole.second_gradient.clear()
+        if self.flat is not self.mean and self.tail:
+            self.flat[own, self.tail_span] = self.mean[:, self.tail_span]
+        for gathered in self.tail if number == 0 else ():
+            gathered.clear()
 
-    @contextmanager
-    def at_work(self, sign: float = 1.0) -> Iterator[None]:
-        """Run the net inside this; `sign` −1 turns the noise round."""
-        if not self.sites:
-            yield
-            return
-        assert self.noise.rule is not None
-        with Interception(self.sites, partial(self.noise.rule, sign=sign)):
-            yield
+    def tail_gradient(self) -> Tensor:
+        """By the point estimates [K, P − R], of all draws together."""
+        rows = torch.cat([g.rows for g in self.tail], 1)
+        return rows if self.draws == 1 else rows.view(self.draws, self.nets, -1).sum(0)
+
+
+def leaves_of(layout: Layout, values: Tensor, together: bool) -> list[dict[str, Tensor]]:
+    """Leaf views of rows [K, P], by name: one set [K, ·] of all members together, or one set [·] for each."""
+    rows = [values] if together else list(values)
+    return [{name: view.detach().requires_grad_() for name, view in layout.views(row).items()} for row in rows]
+
+
+def sites_of(uses: Uses, first: Leaf, second: Leaf) -> list[Site]:
+    """Where the rule applies: every operation with a random weight or bias of its own."""
+    sites = []
+    for names in uses.operations().values():
+        use = uses.single[next(iter(names.values()))]
+        weight, bias = names.get("weight"), names.get("bias")
+        sites.append(
+            Site(
+                name=weight or bias or "",
+                weight=first[weight] if weight else None,
+                bias=first[bias] if bias else None,
+                weight_noise=second[weight] if weight else None,
+                bias_noise=second[bias] if bias else None,
+                channel_axis=use.channel_axis,
+                row_axes=use.row_axes,
+            )
+        )
+    return sites
 
 
 def noise_of(layout: Layout, uses: Uses, noise: Noise) -> dict[str, str]:
@@ -204,22 +225,14 @@ def noise_of(layout: Layout, uses: Uses, noise: Noise) -> dict[str, str]:
     return found
 
 
-def _spans(layout: Layout, uses: Uses, noise: Noise, ruled: bool) -> list[slice]:
-    """Stretches of the random weights that the rule reaches, or does not, neighbours joined."""
-    spans: list[slice] = []
-    for slot in layout.random_slots:
-        if noise.reaches(uses, slot.name) is not ruled:
-            continue
-        if spans and spans[-1].stop == slot.start:
-            spans[-1] = slice(spans[-1].start, slot.stop)
-        else:
-            spans.append(slot.span)
-    return spans
-
-
-def blocks(spans: list[slice], device: torch.device) -> Iterator[slice]:
-    """The spans, cut on the CPU into pieces of at most BLOCK."""
-    for span in spans:
-        size = BLOCK if device.type == "cpu" else max(span.stop - span.start, 1)
-        for start in range(span.start, span.stop, size):
-            yield slice(start, min(start + size, span.stop))
+def runs(slots: Sequence[Slot], kind: Callable[[Slot], bool], steal: bool) -> Iterator[list[Slot]]:
+    """Neighbours of one kind together; where gradients may be taken as they are, long ones by themselves."""
+    run: list[Slot] = []
+    for slot in slots:
+        long = steal and prod(slot.shape) >= LONG
+        if run and (long or kind(slot) is not kind(run[0]) or (steal and prod(run[0].shape) >= LONG)):
+            yield run
+            run = []
+        run.append(slot)
+    if run:
+        yield run

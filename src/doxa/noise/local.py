@@ -5,19 +5,23 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from doxa.flat import Turn, fill_scale
 from doxa.noise.interception import Apply, Site
-from doxa.noise.leaves import Noise
+from doxa.noise.leaves import Noise, Piece
+from doxa.noise.source import Source, normals
+from doxa.philox import Stream
 
 
-def second(scale: Tensor, epsilon: Tensor | None) -> Tensor:
-    return scale.square()
+def fill(piece: Piece, stream: Stream, sign: float) -> None:
+    assert piece.second is not None
+    if piece.rho is None:
+        assert piece.scale is not None
+        torch.square(piece.scale, out=piece.second)
+    else:
+        fill_scale(piece.second, piece.rho, squared=True)
 
 
-def pull_back(gradient: Tensor, scale: Tensor, epsilon: Tensor | None) -> Tensor:
-    return gradient * scale * 2
-
-
-def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, sign: float) -> Tensor:
+def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, source: Source) -> Tensor:
     output = apply(x, weight, bias)
     if site.weight_noise is None:
         variance = apply(torch.zeros_like(x), weight.detach(), site.bias_noise)
@@ -25,10 +29,10 @@ def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Sit
         variance = apply(x * x, site.weight_noise, site.bias_noise)
     # The root's slope at zero is infinite: a row of zeros would make it NaN. Below `tiny` nothing is left to learn.
     deviation = variance.clamp_min(torch.finfo(variance.dtype).tiny).sqrt()
-    return output + sign * deviation * torch.randn_like(output)
+    return torch.addcmul(output, deviation, normals(source, tuple(output.shape), output))
 
 
-local = Noise("local", second, pull_back, rule, draws_weights=False)
+local = Noise("local", Turn.TIMES_TWICE_SCALE, fill, rule, draws_weights=False)
 """The noise of each activation drawn directly, afresh for every row: gradients of far less variance.
 
 b = f(x, mean) + √f(x², scale²)·ζ,  ζ ~ N(0, 1);   pull-back: (g_mean, 2·scale·g_v)

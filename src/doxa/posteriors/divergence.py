@@ -6,7 +6,7 @@ The one place where posteriors name priors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Estimate, Posterior, Prior
+from doxa.flat import Pull, Pulls
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.dropout import Dropout
 from doxa.posteriors.mean_field import MeanField
@@ -21,6 +22,7 @@ from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.particles import Particles
 from doxa.priors.gaussian import Gaussian
 from doxa.priors.laplace import Laplace
+from doxa.priors.scale_mixture import ScaleMixture
 from doxa.randomness import Key, normal
 
 
@@ -28,13 +30,11 @@ from doxa.randomness import Key, normal
 class Closed:
     """A KL from N(mean, scale²), elementwise, and a way to add its slopes to two gradients in place.
 
-    The slopes are `weight` times those of −E_q[log p(w)]; the entropy's are every prior's alike. `line` gives a prior's
-    centre and precision where its slopes are precision · (mean − centre) and precision · scale, one number each.
+    The slopes are `weight` times those of −E_q[log p(w)]; the entropy's are every prior's alike.
     """
 
     value: Callable[[Any, Tensor, Tensor, Tensor], Tensor]  # (prior, mean, scale, log scale)
-    add_slopes: Callable[[Any, Tensor, Tensor, float, Tensor, Tensor], None]  # (…, weight, by mean, by scale)
-    line: Callable[[Any], tuple[float, float] | None] = lambda _: None
+    add_slopes: Callable[[Any, Tensor, Tensor, float | Tensor, Tensor, Tensor], None]  # (…, weight, by mean, by scale)
 
 
 def _gaussian(p: Gaussian, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
@@ -44,15 +44,10 @@ def _gaussian(p: Gaussian, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Te
 
 
 def _gaussian_slopes(
-    p: Gaussian, mean: Tensor, scale: Tensor, weight: float, by_mean: Tensor, by_scale: Tensor
+    p: Gaussian, mean: Tensor, scale: Tensor, weight: float | Tensor, by_mean: Tensor, by_scale: Tensor
 ) -> None:
-    by_mean.add_((mean - p.centre) * p.scale**-2, alpha=weight)
-    by_scale.add_(scale * p.scale**-2, alpha=weight)
-
-
-def _gaussian_line(p: Gaussian) -> tuple[float, float] | None:
-    vectors = isinstance(p.scale, Tensor) or isinstance(p.centre, Tensor)
-    return None if vectors else (float(p.centre), float(p.scale) ** -2)
+    by_mean += weight * (mean - p.centre) * p.scale**-2
+    by_scale += weight * scale * p.scale**-2
 
 
 def _laplace(p: Laplace, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
@@ -63,16 +58,42 @@ def _laplace(p: Laplace, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tens
     return math.log(2 * p.scale) + folded / p.scale - log_scale - 0.5 * math.log(2 * math.pi * math.e)
 
 
-def _laplace_slopes(p: Laplace, mean: Tensor, scale: Tensor, weight: float, by_mean: Tensor, by_scale: Tensor) -> None:
+def _laplace_slopes(
+    p: Laplace, mean: Tensor, scale: Tensor, weight: float | Tensor, by_mean: Tensor, by_scale: Tensor
+) -> None:
     z = (mean - p.centre) / scale
-    by_mean.add_(torch.erf(z * math.sqrt(0.5)), alpha=weight / p.scale)
-    by_scale.add_(z.square_().mul_(-0.5).exp_(), alpha=weight * math.sqrt(2 / math.pi) / p.scale)
+    by_mean += torch.erf(z * math.sqrt(0.5)).mul_(weight / p.scale)
+    by_scale += z.square_().mul_(-0.5).exp_().mul_(weight * math.sqrt(2 / math.pi) / p.scale)
 
 
 CLOSED: dict[type, Closed] = {
-    Gaussian: Closed(_gaussian, _gaussian_slopes, _gaussian_line),
+    Gaussian: Closed(_gaussian, _gaussian_slopes),
     Laplace: Closed(_laplace, _laplace_slopes),
 }
+
+
+def pulls_of(priors: Sequence[Prior], random: int, like: Tensor) -> Pulls:
+    """The slopes of −log p of several nets' priors as the flat passes take them; nothing for those they do not know."""
+    if all(isinstance(p, Gaussian) for p in priors):
+        found = [(p.centre, p.scale**-2) for p in priors if isinstance(p, Gaussian)]
+        if not any(isinstance(v, Tensor) for pair in found for v in pair):
+            about = [(float(centre), float(precision), 0.0, 0.0) for centre, precision in found]
+            return Pulls(Pull.LINE, like.new_tensor(about))
+        centres, precisions = (_rows(values, random, like) for values in zip(*found, strict=True))
+        return Pulls(Pull.LINES, like.new_zeros(len(priors), 4), centres, precisions)
+    if all(isinstance(p, ScaleMixture) and not isinstance(p.centre, Tensor) for p in priors):
+        mixed = [p for p in priors if isinstance(p, ScaleMixture)]
+        numbers = [(float(p.centre), p.wide**-2, p.narrow**-2, p.odds) for p in mixed]
+        return Pulls(Pull.MIXTURE, like.new_tensor(numbers))
+    return Pulls()
+
+
+def _rows(values: Sequence[float | Tensor], random: int, like: Tensor) -> Tensor:
+    """One number or vector [R] a net as rows [K, R]; one row for all where they are equal."""
+    rows = [torch.as_tensor(v, dtype=like.dtype, device=like.device).expand(random) for v in values]
+    if all(torch.equal(rows[0], row) for row in rows[1:]):
+        return rows[0].contiguous()[None].expand(len(rows), -1)
+    return torch.stack(rows)
 
 
 def kl(q: Posterior, p: Prior | None, samples: int = 16, key: Key = (0, "kl")) -> Estimate:

@@ -115,10 +115,10 @@ def log_softplus(rho: Tensor) -> Tensor:
 
 
 def spread(values: Tensor, groups: tuple[int, ...] | None) -> Tensor:
-    """One value a group [G] -> one a weight [R]."""
+    """One value a group [..., G] -> one a weight [..., R]."""
     if groups is None:
         return values
-    return values.repeat_interleave(torch.tensor(groups, device=values.device), output_size=sum(groups))
+    return values.repeat_interleave(torch.tensor(groups, device=values.device), -1, output_size=sum(groups))
 
 
 def gather(values: Tensor, groups: tuple[int, ...] | None) -> Tensor:

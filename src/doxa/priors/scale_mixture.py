@@ -45,5 +45,9 @@ class ScaleMixture:
         return torch.logaddexp(wide, narrow) - 0.5 * math.log(2 * math.pi)
 
     def grad_log_prob(self, w: Tensor) -> Tensor:
-        odds = math.log(self.share / (1 - self.share)) + math.log(self.narrow / self.wide)
-        return mixture_slope(w, self.centre, self.wide**-2, self.narrow**-2, odds)
+        return mixture_slope(w, self.centre, self.wide**-2, self.narrow**-2, self.odds)
+
+    @property
+    def odds(self) -> float:
+        """How much more likely the wide Gaussian is than the narrow one at the centre, in logarithms."""
+        return math.log(self.share / (1 - self.share)) + math.log(self.narrow / self.wide)

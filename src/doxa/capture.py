@@ -1,0 +1,126 @@
+"""A step in its fastest form on its device: on a GPU the whole of it, recorded once and replayed as one CUDA graph.
+
+On a CPU the flat passes are C kernels already (doxa/flat.py) and a step runs as it is written.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from doxa.contracts import Batch, Now, Problem, Training
+from doxa.feed import Feed, InMemory
+from doxa.optimisers.torchs import TorchAtWork
+from doxa.philox import Stream
+from doxa.rows import take
+
+REPAYS = 200_000  # steps: compiling takes half a minute and saves some 50 to 100 µs a step
+WARM = 2  # steps before a recording: libraries choose their algorithms, kernels are compiled
+
+
+def captured(
+    problem: Problem, training: Training, optimiser: Any, source: Feed, words: Tensor, steps: int
+) -> Captured | None:
+    """The step of a training as a recording, or None where it runs as written; on a GPU it says why, once.
+
+    Before so many `steps` that it repays, the nets are compiled too.
+    """
+    if problem.start.device.type != "cuda":
+        return None
+    why = _why_not(problem, optimiser, source)
+    if why is None:
+        assert isinstance(source, InMemory)
+        try:
+            return Captured(training, optimiser, source, words, compiled=steps >= REPAYS)
+        except RuntimeError as error:
+            why = f"the net cannot be recorded ({str(error).splitlines()[0]})"
+    warnings.warn(f"steps are not captured as a CUDA graph, which makes them slower: {why}", stacklevel=6)
+    return None
+
+
+def _why_not(problem: Problem, optimiser: Any, source: Feed) -> str | None:
+    if not isinstance(source, InMemory):
+        return "the data comes from a DataLoader; give it as a pair (x, y)"
+    if isinstance(optimiser, TorchAtWork):
+        return "the optimiser is torch's; doxa.optimisers can be"
+    if problem.uses.random:
+        return "the net draws random numbers of its own, as nn.Dropout does"
+    if any("lstm" in how or "gru" in how or "rnn" in how for how in problem.uses.other.values()):
+        return "the net is recurrent"
+    return None
+
+
+class Captured:
+    """Steps as CUDA graphs, one for each length of a batch: gather, noise, forward, backward, KL, optimiser, loss.
+
+    What changes from step to step lies in the device's memory: a table of each epoch's KL weights, rates and Adam's
+    corrections, the order of the rows, and two counters that the step itself moves on.
+    """
+
+    def __init__(
+        self, training: Training, optimiser: Any, source: InMemory, words: Tensor, compiled: bool = False
+    ) -> None:
+        self.training, self.optimiser, self.source, self.words = training, optimiser, source, words
+        device, nets = words.device, training.nets
+        self.step, self.position = (torch.zeros(1, dtype=torch.int64, device=device) for _ in range(2))
+        self.table = training.parameters[0].new_ones(source.batches, 2 * nets + 2).requires_grad_(False)
+        self.order = source.order(0, words)
+        self.running = torch.zeros(nets, dtype=torch.float64, device=device)
+        self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        training.passes.compiled = compiled
+        self._record()
+
+    @property
+    def lengths(self) -> list[int]:
+        """Of the batches of an epoch."""
+        return [stop - start for start, stop in self.source.bounds]
+
+    def begin(self, epoch: int, skip: int, done: int, weights: Tensor, rates: Tensor, corrections: Tensor) -> None:
+        """Lay out an epoch from a batch on: rows of weights and rates [batches, K], of corrections [batches, 2]."""
+        self.table[skip:] = torch.cat([weights, rates.to(weights), corrections.to(weights)], 1)
+        self.order.copy_(self.source.order(epoch, self.words))
+        self.step.fill_(done)
+        self.position.fill_(skip)
+
+    def replay(self, batch: int) -> None:
+        """The next step, whose batch is this one."""
+        self.graphs[self.lengths[batch]].replay()
+
+    def _step(self, length: int) -> None:
+        nets = self.training.nets
+        (row,) = self.table.index_select(0, self.position)
+        places = self.position * self.source.batch_size + torch.arange(length, device=self.words.device)
+        index = self.order.index_select(1, places)
+        now = Now(Stream(self.words, self.step[0]), row[:nets])
+        losses = self.training.step(Batch(take(self.source.x, index), self.source.y[index]), now)
+        self.optimiser.step(now, row[nets : 2 * nets], row[2 * nets :])
+        self.running += losses
+        self.step += 1
+        self.position += 1
+
+    def _record(self) -> None:
+        state = {**self.training.state(), **{f"optimiser.{k}": t for k, t in self.optimiser.state().items()}}
+        state |= {"counters.step": self.step, "counters.position": self.position, "running": self.running}
+        before = {k: t.detach().clone() for k, t in state.items()}
+        aside, pool = torch.cuda.Stream(self.words.device), None
+        try:
+            for length in sorted(set(self.lengths), reverse=True):
+                aside.wait_stream(torch.cuda.current_stream(self.words.device))
+                with torch.cuda.stream(aside):
+                    for _ in range(WARM):
+                        self.position.zero_()
+                        self._step(length)
+                torch.cuda.current_stream(self.words.device).wait_stream(aside)
+                self.position.zero_()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph, pool=pool, stream=aside):
+                    self._step(length)
+                pool = graph.pool()
+                self.graphs[length] = graph
+        finally:
+            with torch.no_grad():
+                for name, tensor in state.items():
+                    tensor.copy_(before[name])

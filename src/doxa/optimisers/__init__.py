@@ -1,0 +1,11 @@
+"""OPTIMISER: how gradients become steps, with a rate for each net. To add one: a file here and a line in TABLE."""
+
+from collections.abc import Callable
+from typing import Any
+
+from doxa.optimisers.adam import Adam as adam
+from doxa.optimisers.sgd import Sgd as sgd
+
+TABLE: dict[str, Callable[..., Any]] = {"adam": adam, "sgd": sgd}
+
+__all__ = ["TABLE", "adam", "sgd"]

@@ -1,0 +1,61 @@
+"""Trainings and leaves as `fit` would start them, for laws that look inside a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from doxa.contracts import Batch, Now, Problem, Training
+from doxa.layout import constants, lay_out
+from doxa.noise import Leaves, Noise
+from doxa.noise.interception import Interception
+from doxa.noise.leaves import sites_of
+from doxa.noise.source import Alone, Source
+from doxa.philox import Stream
+from doxa.probe import Uses, probe
+from doxa.randomness import Key, seed_of, stream_of
+
+
+def posed(net: nn.Module, x: Tensor, likelihood: object) -> Problem:
+    """One net's problem."""
+    layout, start = lay_out(net)
+    buffers = constants(net)
+    uses, _ = probe(net, layout, start, buffers, x)
+    stacked = {k: b[None].clone() for k, b in buffers.items()}
+    return Problem(net, layout, uses, likelihood, start[None], stacked, ((0,),), together=False)
+
+
+def now(key: Key = (0,), step: int = 0, weight: float = 0.01, like: Tensor | None = None) -> Now:
+    """A step's random words, and its KL's weight over the rows."""
+    dtype = torch.float32 if like is None else like.dtype
+    return Now(Stream(torch.tensor([seed_of(key)]), step), torch.tensor([weight], dtype=dtype))
+
+
+def stepped(training: Training, x: Tensor, y: Tensor, at: Now) -> list[Tensor]:
+    """The gradients that a step leaves, of each parameter."""
+    training.step(Batch(x[None], y[None]), at)
+    training.fill_gradients(at)
+    return [p.grad[0].clone() for p in training.parameters]
+
+
+def leaves_of_one(problem: Problem, kind: Noise, scale: Tensor) -> Leaves:
+    """Leaves around a problem's start with a scale [R]."""
+    return Leaves(problem.layout, problem.uses, kind, problem.start, None, scale[None])
+
+
+def rows_of(*key: int | str) -> Source:
+    """The rows' noise of a key."""
+    return Alone(stream_of((*key, "rows")))
+
+
+@contextmanager
+def noisy(leaves: Leaves, uses: Uses, source: Source) -> Iterator[None]:
+    """Run the net inside this."""
+    if not leaves.ruled:
+        yield
+        return
+    with Interception(sites_of(uses, leaves.first[0], leaves.second[0]), leaves.noise.rule, source):
+        yield
