@@ -44,6 +44,7 @@ def learn(
     """Learn, judge on the rows held out, and write all of it to a folder; the same call with `resume` goes on."""
     folder = Path(folder)
     started = time.perf_counter()
+    material = plan.suited(material)
     spec = _spec(material, plan)
     net = _fresh(material, plan, spec["units"])
     _require_sense(net, material, plan)
@@ -91,6 +92,7 @@ def _spec(material: Material, plan: Plan) -> dict[str, Any]:
         "held_out": len(material.test[1]),
         "task": material.task,
         "target": material.target,
+        "form": material.form,
         "classes": list(material.classes),
         "about": material.about,
         "shape": list(material.train[0].shape[1:]),
@@ -222,7 +224,7 @@ def enough_epochs(rows: int, batch_size: int | None) -> int:
 
 def _fitted(net: nn.Module, material: Material, plan: Plan, folder: Path, progress: bool, resume: bool) -> Belief:
     x, y = material.train
-    aside = folds(y if material.classes else torch.zeros(len(y)), 10, plan.seed) == 0
+    aside = folds(y.flatten() if material.classes else torch.zeros(len(y)), 10, plan.seed) == 0
     patient = plan.patience is not None
     inside = ~aside if patient else torch.ones(len(y), dtype=torch.bool)
     return fit(
@@ -235,11 +237,13 @@ def _fitted(net: nn.Module, material: Material, plan: Plan, folder: Path, progre
         lr=plan.makes_rate(),
         validation=(x[aside], y[aside]) if patient else None,
         patience=plan.patience,
+        validation_samples=plan.validation_samples,
         seed=plan.seed,
         device=plan.device,
         optimiser=plan.makes_optimiser(),
         autocast=plan.precision(),
         checkpoint=folder / TRAINING,
+        checkpoint_every=plan.checkpoint_every,
         resume=resume,
         progress=progress,
     )
