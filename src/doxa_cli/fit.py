@@ -47,6 +47,8 @@ def fit(
     epochs: knobs.Epochs = None,
     batch_size: knobs.BatchSize = None,
     patience: knobs.Patience = None,
+    validation_samples: knobs.ValidationSamples = None,
+    checkpoint_every: knobs.CheckpointEvery = None,
     draws: knobs.Draws = None,
     seed: knobs.Seed = None,
     device: knobs.Device = None,

@@ -90,5 +90,11 @@ BatchSize = Annotated[int | None, option("N", "Rows a step.", panel=LEARNING, de
 Patience = Annotated[
     int | None, option("N", "Stop after so many epochs without gain on validation rows.", panel=LEARNING)
 ]
+ValidationSamples = Annotated[
+    int | None, option("N", "Draws that score an epoch, with --patience.", panel=LEARNING, default="8")
+]
+CheckpointEvery = Annotated[
+    int | None, option("N", "Epochs between two savings, to go on from by --resume.", panel=LEARNING, default="1")
+]
 Seed = Annotated[int | None, option("N", "Of all that is random.", panel=LEARNING, default="0")]
 Device = Annotated[str | None, option("DEVICE", "cpu, cuda, cuda:1 …", panel=LEARNING, default="cpu")]

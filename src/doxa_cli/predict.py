@@ -44,6 +44,9 @@ def predict(
 
     opened = open_run(run, device)
     rows = read(source, encoding, reading(say))
+    if opened.preparation is not None:
+        for note in opened.preparation.assumed(rows):
+            say(note)
     progress = seldom(say)
     found = predict_table(
         opened, rows, samples=samples, level=level, new=new, say=lambda done: progress(f"predicted {done:,} rows")

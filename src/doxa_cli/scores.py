@@ -21,6 +21,8 @@ MAIN = (
     "rmse_pruned_95",
 )
 
+SHORT, LONG = 1e-4, 1e6  # outside of which numbers are shown in powers of ten
+
 
 def show_scores(title: str, scores: Mapping[str, Mapping[str, Any]], only: Sequence[str] | None = None) -> None:
     """Scores with their Monte-Carlo errors: all of them, or those of a list that there are."""
@@ -42,13 +44,17 @@ def shown(value: float | None, error: float | None = None, **_: Any) -> tuple[st
         return "–", ""
     if not error:
         return number(value), ""
-    places = max(0, min(6, 1 - math.floor(math.log10(error))))
+    size = math.floor(math.log10(error))
+    if not SHORT <= max(abs(value), error) < LONG:
+        digits = max(1, math.floor(math.log10(abs(value))) - size + 1) if value else 1
+        return f"{value:.{min(digits, 6)}e}", f"{error:.1e}"
+    places = max(0, min(6, 1 - size))
     return f"{value:,.{places}f}", f"{error:,.{places}f}"
 
 
 def number(value: float) -> str:
     """Four digits; in powers of ten where that would be long."""
-    if value and not 1e-4 <= abs(value) < 1e6:
+    if value and not SHORT <= abs(value) < LONG:
         return f"{value:.4g}"
     places = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 1
     return f"{value:,.{places}f}"

@@ -77,6 +77,10 @@ def test_a_wrong_encoding(doxa: Command) -> None:
     assert "is not utf-8 text" in ended.said
     assert "latin-1" in ended.said
     assert "is no encoding" in doxa(*fitted("t.csv", "--target", "preis", "--encoding", "klingon")).said
+    Path("t.csv").write_bytes("size,preis\n1,2\n".encode("utf-16-be"))
+    unmarked = doxa(*fitted("t.csv", "--target", "preis", "--encoding", "utf-16"))
+    assert unmarked.code == 1
+    assert "is not utf-16 text" in unmarked.said
 
 
 def test_a_folder_for_a_file_and_a_file_for_a_folder(doxa: Command, tables: Path, runs: Path) -> None:
@@ -123,6 +127,10 @@ def test_a_run_that_is_still_being_written(command: str, doxa: Command, runs: Pa
         (("fit", "two_moons", "--learner", "point", "--noise", "flipout"), "noise is of no use to the learner point"),
         (("fit", "two_moons", "--config", "nothing.toml"), "cannot be read"),
         (("fit", "two_moons", "--learner", "variational", "--device", "nonsense"), "cannot be used here"),
+        (("fit", "two_moons", "--seed", "99999999999999999999"), "seed must lie between"),
+        (("fit", "two_moons", "--learner", "point", "--same-start"), "same_start is of no use without several members"),
+        (("fit", "two_moons", "--learner", "point", "--validation-samples", "3"), "of no use without patience"),
+        (("fit", "two_moons", "--checkpoint-every", "3"), "checkpoint_every is of no use to the learner auto"),
     ],
 )
 def test_an_unknown_name_or_a_setting_without_sense(words: tuple[str, ...], said: str, doxa: Command) -> None:
@@ -224,3 +232,33 @@ def test_rows_that_are_needed_and_not_kept(doxa: Command, runs: Path) -> None:
 def test_a_table_that_is_too_small(doxa: Command) -> None:
     path = write(Path("t.csv"), {"x": np.arange(5.0).tolist(), "y": (np.arange(5.0) / 7).tolist()})
     assert "at least 10" in doxa(*fitted(path, "--target", "y")).said
+    one = write(Path("one.csv"), {"c": ["a"], "x": [1], "y": [2]})
+    assert "one.csv has 1 rows with a target; at least 10" in doxa(*fitted(one, "--target", "y")).said
+
+
+def test_numbers_beyond_reach(doxa: Command, runs: Path) -> None:
+    rows = houses()
+    for column, said in (
+        ("size", "column 'size' is 1e+200 in row 1"),
+        ("price", "the target 'price' goes up to 1e+200"),
+    ):
+        path = write(Path("t.csv"), {**rows, column: [1e200, *rows[column][1:]]})
+        ended = doxa(*fitted(path, "--target", "price"))
+        assert ended.code == 1
+        assert said in ended.said
+    path = write(Path("t.csv"), {"size": [100.0, 1e300, "inf", "-inf"], "town": ["Rio"] * 4})
+    ended = doxa("predict", runs / "houses", path)
+    assert ended.code == 0
+    assert "note:" not in ended.err
+    assert [line.rsplit(",")[-1] for line in ended.out.splitlines()] == ["unlike", "no", "yes", "yes", "yes"]
+
+
+def test_a_run_that_is_finished_is_not_harmed_by_other_rows(doxa: Command) -> None:
+    assert doxa(*fitted(write(Path("t.csv"), houses()), "--target", "price", "-q")).code == 0
+    before = Path("run/run.json").read_bytes()
+    write(Path("t.csv"), houses(seed=5))
+    ended = doxa(*fitted("t.csv", "--target", "price", "--resume"))
+    assert ended.code == 1
+    assert "was learned from other rows: t.csv has changed since" in ended.said
+    assert Path("run/run.json").read_bytes() == before
+    assert doxa("judge", "run", "-q").code == 0

@@ -13,6 +13,7 @@ import pytest
 from doxa.runs import open_run, pairs
 from doxa.tables import read
 from doxa_cli.demo import QUICK
+from doxa_cli.scores import shown
 
 from .small import TINY, Command, flowers, write
 
@@ -245,3 +246,57 @@ def test_a_table_without_enough_to_learn_from_can_still_be_judged_on(doxa: Comma
     assert x.shape == (1, 1)
     assert y.tolist() == [1]
     assert flowers()["kind"][0] in ("iris", "rose")
+
+
+def test_two_classes_by_one_output_go_through_every_command(doxa: Command, tables: Path) -> None:
+    words = ("--learner", "variational", "--likelihood", "bernoulli", "--net", "mlp:4", "--epochs", "3", "--draws", "4")
+    rows = tables / "flowers.csv"
+    assert doxa("fit", rows, "--target", "kind", "--out", "r", *words, "-q").code == 0
+    assert doxa("predict", "r", rows, "-q").out.startswith("label,entropy,mutual_information,p(iris),p(rose),unlike")
+    for command in (
+        ("judge", "r"),
+        ("judge", "r", rows, "--out", "r.json"),
+        ("attack", "r", rows),
+        ("prune", "r", rows, "--fraction", "0.5"),
+        ("report", "r", "r-pruned-50", "r.json"),
+    ):
+        ended = doxa(*command, "--json")
+        assert ended.code == 0
+        json.loads(ended.out)
+
+
+def test_what_is_assumed_of_a_table_is_said(doxa: Command) -> None:
+    lines = [f"{i};{i},5;2020-01-{i % 28 + 1:02d};{i % 9},25;0{i % 2}" for i in range(60)]
+    Path("t.csv").write_text("\n;a;when;y;zip\n" + "\n".join(lines))
+    ended = doxa("fit", "t.csv", "--target", "y", "--out", "r", *TINY)
+    assert ended.code == 0
+    for said in (
+        "column 1 has no name and numbers the rows: it is left out",
+        "columns 'a', 'y': written with decimal commas: 1,5 is read as 1.5",
+        "column 'when': dates: counted in days since 1970",
+        "column 'zip': digits with leading zeros: taken as words",
+    ):
+        assert said in ended.err
+    again = doxa("predict", "r", "t.csv")
+    assert again.code == 0
+    assert "numbers the rows: it is left out" in again.err
+    assert "decimal commas" not in again.err
+    Path("new.csv").write_text("a,when,zip\n3.5,2020-01-04,01\n")
+    new, old = (doxa("predict", "r", name, "-q").out.splitlines() for name in ("new.csv", "t.csv"))
+    assert float(new[1].split(",")[0]) == pytest.approx(float(old[4].split(",")[0]), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "found"),
+    [
+        (21525.3, 284.1, ("21,525", "284")),
+        (0.5, 0.012, ("0.500", "0.012")),
+        (1.234567e30, 2.5e27, ("1.2346e+30", "2.5e+27")),
+        (2.5e27, 1.2e30, ("2.5e+27", "1.2e+30")),
+        (1.234e-9, 2.5e-11, ("1.234e-09", "2.5e-11")),
+        (0.0, 0.0, ("0.0", "")),
+        (3.0, 1e-9, ("3.000000", "0.000000")),
+    ],
+)
+def test_scores_are_as_long_as_they_have_meaning(value: float, error: float, found: tuple[str, str]) -> None:
+    assert shown(value, error) == found

@@ -48,6 +48,11 @@ class Opened:
         return tuple(self.spec["classes"])
 
     @property
+    def yes_or_no(self) -> bool:
+        """Whether the net has one output for two classes."""
+        return len(self.classes) == 2 and int(self.spec["outputs"]) == 1
+
+    @property
     def levels(self) -> Tensor | None:
         found = self.spec.get("levels")
         return None if found is None else torch.tensor(found, dtype=torch.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import time
@@ -29,6 +30,15 @@ from doxa.runs.plan import Plan
 from doxa.runs.threads import ROWS, threads
 
 EPOCHS, STEPS = 20, 4000  # at least, of a learner that is named, unless said otherwise
+COMPARED = {
+    "data": "source",
+    "rows": "number of rows",
+    "held_out": "number of rows held out",
+    "task": "task",
+    "target": "target",
+    "classes": "list of classes",
+    "plan": "plan",
+}  # of a run to go on with
 TRAINING, MEMBERS = "training", "members"  # folders of checkpoints, of a learner that is named and of auto
 
 
@@ -44,11 +54,12 @@ def learn(
     """Learn, judge on the rows held out, and write all of it to a folder; the same call with `resume` goes on."""
     folder = Path(folder)
     started = time.perf_counter()
+    material = plan.suited(material)
     spec = _spec(material, plan)
     net = _fresh(material, plan, spec["units"])
     _require_sense(net, material, plan)
-    _claim(folder, spec, resume)
-    write_spec(folder, spec)
+    if _claim(folder, spec, resume) != "finished":  # what is finished stays so until it is done anew
+        write_spec(folder, spec)
     for note in material.notes:
         say(note)
     try:
@@ -91,6 +102,7 @@ def _spec(material: Material, plan: Plan) -> dict[str, Any]:
         "held_out": len(material.test[1]),
         "task": material.task,
         "target": material.target,
+        "form": material.form,
         "classes": list(material.classes),
         "about": material.about,
         "shape": list(material.train[0].shape[1:]),
@@ -99,6 +111,7 @@ def _spec(material: Material, plan: Plan) -> dict[str, Any]:
         "plan": plan.state(),
         "preparation": None if material.preparation is None else material.preparation.state(),
         "again": material.again,
+        "digest": _digest(material),
     }
     found: dict[str, Any] = json.loads(json.dumps(spec))  # as it will be read again
     return found
@@ -116,18 +129,34 @@ def require_free(folder: str | PathLike[str], resume: bool) -> None:
         raise BadInput(f"{folder} already holds a run; go on with it by --resume, or choose another folder with --out")
 
 
-def _claim(folder: Path, spec: dict[str, Any], resume: bool) -> None:
-    """Refuse a folder that holds another run, or one to go on with that was not asked for."""
+def _claim(folder: Path, spec: dict[str, Any], resume: bool) -> str | None:
+    """Refuse a folder that holds another run, or one to go on with that was not asked for; else say how far it is."""
     require_free(folder, resume)
     if not (folder / RUN).exists():
-        return
+        return None
     there = read_spec(folder)
-    for name in ("data", "rows", "task", "target", "plan", "preparation"):
+    there["plan"] = {**Plan().state(), **there.get("plan", {})}  # one of an older Doxa may lack a knob
+    for name, said in COMPARED.items():
         if there.get(name) != spec[name]:
             raise BadInput(
-                f"the run in {folder} has another {name}{_differences(there.get(name), spec[name])}; use the same "
+                f"the run in {folder} has another {said}{_differences(there.get(name), spec[name])}; use the same "
                 f"arguments to go on, or another folder"
             )
+    if there.get("digest") not in (None, spec["digest"]) or there.get("preparation") != spec["preparation"]:
+        raise BadInput(
+            f"the run in {folder} was learned from other rows: {shown(spec['data'])} has changed since, or is read in "
+            f"another way; go on with the rows it began with, or choose another folder"
+        )
+    return str(there.get("status"))
+
+
+def _digest(material: Material) -> str:
+    """The same for the same rows, to learn from and to be judged on."""
+    digest = hashlib.sha256()
+    for tensor in (*material.train, *material.test):
+        digest.update(repr((tuple(tensor.shape), str(tensor.dtype))).encode())
+        digest.update(tensor.contiguous().numpy().data)
+    return digest.hexdigest()
 
 
 def _differences(there: Any, here: Any) -> str:
@@ -222,7 +251,7 @@ def enough_epochs(rows: int, batch_size: int | None) -> int:
 
 def _fitted(net: nn.Module, material: Material, plan: Plan, folder: Path, progress: bool, resume: bool) -> Belief:
     x, y = material.train
-    aside = folds(y if material.classes else torch.zeros(len(y)), 10, plan.seed) == 0
+    aside = folds(y.flatten() if material.classes else torch.zeros(len(y)), 10, plan.seed) == 0
     patient = plan.patience is not None
     inside = ~aside if patient else torch.ones(len(y), dtype=torch.bool)
     return fit(
@@ -235,11 +264,13 @@ def _fitted(net: nn.Module, material: Material, plan: Plan, folder: Path, progre
         lr=plan.makes_rate(),
         validation=(x[aside], y[aside]) if patient else None,
         patience=plan.patience,
+        validation_samples=plan.validation_samples,
         seed=plan.seed,
         device=plan.device,
         optimiser=plan.makes_optimiser(),
         autocast=plan.precision(),
         checkpoint=folder / TRAINING,
+        checkpoint_every=plan.checkpoint_every,
         resume=resume,
         progress=progress,
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +14,24 @@ import torch
 from torch import Tensor
 
 from doxa import data
-from doxa.auto import folds
 from doxa.data.curve import Curve
 from doxa.data.dataset import Dataset
 from doxa.data.tabular import Tabular
 from doxa.errors import BadInput, nearest, shown
-from doxa.tables import Familiarity, Numbers, Preparation, Table, Words, find, read
+from doxa.randomness import generator
+from doxa.tables import Familiarity, Numbers, Preparation, Table, Words, find, read, require_range
+
+LEAST = 10  # rows with a target
 
 Pair = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
 class Material:
-    """Rows to learn from and rows to be judged on; y are class indices [N], or a quantity [N, 1] in its own units."""
+    """Rows to learn from and rows to be judged on.
+
+    y are class indices [N]; or a quantity [N, 1] in its own units; or, yes_or_no, 1.0 for the second of two classes.
+    """
 
     name: str
     task: str  # "regression" or "classification"
@@ -37,10 +44,22 @@ class Material:
     preparation: Preparation | None = None
     familiarity: Familiarity | None = None
     again: dict[str, Any] | None = None  # what `gathered` needs to give the same rows; None for a table of one's own
+    form: str = "number"  # in which the target was written
+    yes_or_no: bool = False
 
     @property
     def outputs(self) -> int:
-        return len(self.classes) or 1
+        return 1 if self.yes_or_no else len(self.classes) or 1
+
+    def answered(self) -> Material:
+        """The same material of two classes with one output to learn: the chance of the second."""
+        train, test = ((x, yes_or_no(y)) for x, y in (self.train, self.test))
+        return replace(self, train=train, test=test, yes_or_no=True)
+
+
+def yes_or_no(y: Tensor) -> Tensor:
+    """Indices [N] of two classes as numbers [N, 1]."""
+    return y.to(torch.float32).reshape(-1, 1)
 
 
 def gathered(
@@ -118,9 +137,11 @@ def as_table(found: Tabular) -> Table:
 def _tabled(table: Table, name: str, task: str | None, hold_out: float, keep_constant: bool, seed: int) -> Material:
     if not 0 < hold_out < 1:
         raise BadInput(f"the share of rows held out must lie strictly between 0 and 1, got {hold_out}")
+    known = int((~table.column(name).missing).sum())
+    if 0 < known < LEAST:
+        raise BadInput(f"{shown(table.name)} has {known} rows with a target; at least {LEAST} are needed")
+    require_range(table.without(name))
     target, y, rest = find(table, name, task)
-    if len(y) < 10:
-        raise BadInput(f"{shown(table.name)} has {len(y)} rows with a target; at least 10 are needed")
     same = [k for k, c in rest.columns.items() if c.distinct == 1 and not c.missing.any()]
     if same and not keep_constant:
         raise BadInput(
@@ -128,12 +149,17 @@ def _tabled(table: Table, name: str, task: str | None, hold_out: float, keep_con
             f"--drop, or keep such columns with --keep-constant"
         )
     aside = _aside(y, bool(target.classes), hold_out, seed)
+    if (~aside).sum() < 2:
+        raise BadInput(
+            f"holding out {hold_out:g} of {len(y):,} rows leaves {(~aside).sum()} to learn from, and 2 are needed; "
+            f"lower --hold-out"
+        )
     preparation = Preparation.learned(rest.rows(~aside))
     x, _ = preparation.apply(rest)
     labels = torch.as_tensor(y) if target.classes else torch.as_tensor(y, dtype=torch.float32)[:, None]
     inputs = torch.from_numpy(x)
     train, test = ((inputs[m], labels[m]) for m in (torch.from_numpy(~aside), torch.from_numpy(aside)))
-    notes = [f"column {shown(k)!r} is not used: {why}" for k, why in preparation.dropped.items()]
+    notes = [*table.notes, *(f"column {shown(k)!r} is not used: {why}" for k, why in preparation.dropped.items())]
     gone = len(table) - len(y)
     if gone:
         notes.append(f"{gone:,} rows without a target are left out")
@@ -143,13 +169,27 @@ def _tabled(table: Table, name: str, task: str | None, hold_out: float, keep_con
             raise BadInput(
                 f"the target {shown(name)!r} varies by less than 1e-5 of its size: subtract a constant first"
             )
-    familiarity = Familiarity.learned(x[~aside])
-    classes = target.classes
-    return Material(table.name, target.task, name, classes, train, test, {}, tuple(notes), preparation, familiarity)
+    return Material(
+        table.name,
+        target.task,
+        name,
+        target.classes,
+        train,
+        test,
+        notes=tuple(notes),
+        preparation=preparation,
+        familiarity=Familiarity.learned(x[~aside]),
+        form=target.form,
+    )
 
 
 def _aside(y: np.ndarray[Any, Any], classes: bool, share: float, seed: int) -> np.ndarray[Any, Any]:
-    """Which rows [N] are held out, the share of every class alike."""
-    count = max(2, round(1 / share))
-    labels = torch.as_tensor(y) if classes else torch.zeros(len(y))
-    return (folds(labels, count, seed) == 0).numpy()
+    """Which rows [N] are held out: the share asked for, of every class alike, in an order that the seed decides."""
+    order = torch.randperm(len(y), generator=generator((seed, "folds"))).numpy()
+    if classes:
+        order = order[np.argsort(y[order], kind="stable")]
+    part = Fraction(str(share))  # as it was written: ten times 0.1 is 1
+    due = np.array([math.ceil(part * count) for count in range(len(y) + 1)])
+    aside = np.zeros(len(y), bool)
+    aside[order] = due[1:] > due[:-1]
+    return aside

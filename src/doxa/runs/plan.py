@@ -13,7 +13,7 @@ from torch import nn
 from doxa import kl_weights, likelihoods, nets, noise, priors, rates
 from doxa.auto import by_fan_in
 from doxa.contracts import Learner, Likelihood, Prior, Schedule
-from doxa.errors import BadInput, nearest, whole
+from doxa.errors import BadInput, nearest, shown, whole
 from doxa.fit import Optimiser
 from doxa.learners.dropout import Dropout
 from doxa.learners.ensemble import Ensemble
@@ -36,12 +36,24 @@ UNUSED = {
         "same_start",
         "optimiser",
         "autocast",
+        "validation_samples",
+        "checkpoint_every",
     ),
     "variational": ("dropout", "input_dropout"),
     "point": ("noise", "posterior", "samples", "antithetic", "dropout", "input_dropout"),
     "dropout": ("noise", "posterior", "samples", "antithetic"),
 }
-COUNTS = ("samples", "members", "epochs", "batch_size", "patience", "draws")
+COUNTS = (
+    "samples",
+    "members",
+    "epochs",
+    "batch_size",
+    "patience",
+    "validation_samples",
+    "checkpoint_every",
+    "draws",
+)
+SEEDS = range(-(2**63), 2**64)  # that torch takes
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
@@ -84,9 +96,15 @@ class Plan:
     epochs: int | None = None
     batch_size: int | None = None
     patience: int | None = None
+    validation_samples: int = 8  # draws that score an epoch, where there is patience
+    checkpoint_every: int = 1  # epochs
     draws: int = 50  # of a prediction
     seed: int = 0
     device: str | None = None
+
+    def __post_init__(self) -> None:
+        if whole("seed", self.seed, least=None) not in SEEDS:
+            raise BadInput(f"seed must lie between {SEEDS[0]} and {SEEDS[-1]}, got {self.seed}")
 
     @classmethod
     def of(cls, settings: dict[str, Any]) -> Plan:
@@ -128,6 +146,10 @@ class Plan:
             raise BadInput(
                 f"kl_weight weighs a prior, and the learner {self.learner} has none: give it one, or neither"
             )
+        if self.same_start and (self.members or 1) < 2:
+            raise BadInput("same_start is of no use without several members; give members, or leave it out")
+        if self.validation_samples != Plan.validation_samples and self.patience is None:
+            raise BadInput("validation_samples is of no use without patience; give patience, or leave it out")
         for name in COUNTS:
             value = getattr(self, name)
             if value is not None:
@@ -149,9 +171,20 @@ class Plan:
             made: Likelihood = member(self.likelihood, likelihoods.TABLE, "likelihood")
             if made.discrete is not bool(material.classes):
                 raise BadInput(f"the likelihood {self.likelihood} does not fit a {material.task}")
+            if isinstance(made, likelihoods.bernoulli) and not material.yes_or_no:
+                raise BadInput(
+                    f"the likelihood bernoulli tells two classes apart; {shown(material.target)!r} has "
+                    f"{len(material.classes):,}: use categorical"
+                )
             return made
         spread = 0.5 * float(material.train[1].float().std())
         return likelihoods.categorical() if material.classes else likelihoods.gaussian_learned(spread)
+
+    def suited(self, material: Material) -> Material:
+        """The material as the likelihood takes it: for bernoulli, two classes as yes and no."""
+        if (self.likelihood or "").startswith("bernoulli") and len(material.classes) == 2:
+            return material.answered()
+        return material
 
     def makes_prior(self, net: nn.Module) -> Prior:
         """The prior named, or N(0, 1/fan-in)."""

@@ -21,9 +21,9 @@ from doxa.disk import replacing
 from doxa.errors import BadInput, shown
 from doxa.predict import Draws
 from doxa.runs.folder import Opened
-from doxa.runs.material import Material, as_table, gathered, require_known
+from doxa.runs.material import Material, as_table, gathered, require_known, yes_or_no
 from doxa.runs.threads import threads
-from doxa.tables import Table, Words, apart, read
+from doxa.tables import FAR, Table, Target, as_words, labels, part, quantities, read
 
 ROWS = 20_000  # at a time
 
@@ -73,7 +73,9 @@ def prepared(run: Opened, source: Any, new: str, encoding: str) -> tuple[NDArray
             f"row {row + 1} of {shown(table.name)} has {_cell(table, name, row)} in column {shown(name)!r}, which "
             f"training never had; mend it, or pass --new allow to predict it all the same, marked as unlike"
         )
-    unlike = np.zeros(len(x), bool) if run.familiarity is None else run.familiarity.unlike(x)
+    unlike: NDArray[np.bool_] = np.any(np.abs(x) >= FAR, axis=1)
+    if run.familiarity is not None:
+        unlike |= run.familiarity.unlike(x)
     for rows in odd.values():
         unlike |= rows
     return x, unlike
@@ -87,26 +89,27 @@ def pairs(run: Opened, source: Any, encoding: str = "utf-8") -> tuple[torch.Tens
             raise BadInput(
                 f"{named.name} has other classes than {run.spec['data']}, which {run.folder} was learned from"
             )
-        return named.test
+        return named.test[0], _answered(run, named.test[1])
     table = read(source if named is None else named, encoding)
-    target, y, rest = apart(table, run.spec["target"], run.task)
-    x, _ = prepared(run, rest, "allow", encoding)
+    target = Target(run.spec["target"], run.task, run.classes, run.spec.get("form", "number"))
     if not run.classes:
-        return torch.from_numpy(x), torch.as_tensor(y, dtype=torch.float32)[:, None]
-    place = {name: i for i, name in enumerate(run.classes)}
-    new = [name for name in target.classes if name not in place]
-    if new:
-        raise BadInput(
-            f"{shown(table.name)} has a class that training never had: {shown(new[0], 30)!r}; it had: "
-            f"{', '.join(shown(c, 30) for c in run.classes[:20])}"
-        )
-    return torch.from_numpy(x), torch.tensor([place[name] for name in target.classes])[torch.as_tensor(y)]
+        quantity, rest = quantities(table, target)
+        x, _ = prepared(run, rest, "allow", encoding)
+        return torch.from_numpy(x), torch.as_tensor(quantity, dtype=torch.float32)[:, None]
+    indices, rest = labels(table, target)
+    x, _ = prepared(run, rest, "allow", encoding)
+    return torch.from_numpy(x), _answered(run, torch.from_numpy(indices))
+
+
+def _answered(run: Opened, y: torch.Tensor) -> torch.Tensor:
+    """Class indices [N] as the run's net answers them: as numbers [N, 1] where it has one output for two classes."""
+    return yes_or_no(y) if run.yes_or_no else y
 
 
 def material_of(run: Opened) -> Material | None:
     """The rows of the named data set that the run was learned from and judged on; None for a table of one's own."""
     again = run.spec.get("again")
-    return None if again is None else gathered(**again)
+    return None if again is None else run.plan.suited(gathered(**again))
 
 
 def foreign(run: Opened, source: Any, encoding: str = "utf-8") -> torch.Tensor:
@@ -147,6 +150,8 @@ def _quantity(run: Opened, draws: Draws, level: float) -> Columns:
 
 def _classes(run: Opened, draws: Draws) -> Columns:
     p = draws.mean.cpu()
+    if run.yes_or_no:
+        p = torch.cat([1 - p, p], 1)
     names = np.array(run.classes, dtype=object)
     found: Columns = {"label": names[p.argmax(1).numpy()], "entropy": draws.entropy().double().cpu().numpy()}
     found["mutual_information"] = draws.mutual_information().double().cpu().numpy()
@@ -154,10 +159,9 @@ def _classes(run: Opened, draws: Draws) -> Columns:
 
 
 def _cell(table: Table, name: str, row: int) -> str:
-    column = table.columns[name]
-    if column.missing[row]:
-        return "an empty cell"
-    return repr(shown(column.levels[column.codes[row]], 30)) if isinstance(column, Words) else "a number"
+    column = part(table.columns[name], np.array([row]))
+    words = as_words(column)
+    return "an empty cell" if column.missing[0] else repr(shown(words.levels[words.codes[0]], 30))
 
 
 def write_csv(path: str | PathLike[str], columns: Columns) -> None:

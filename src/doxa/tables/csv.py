@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
+
 from doxa.errors import BadInput
 from doxa.tables.columns import Builder
-from doxa.tables.table import Table
+from doxa.tables.table import Column, Numbers, Table
 
 CHUNK = 5_000  # rows
 
@@ -19,20 +21,29 @@ CHUNK = 5_000  # rows
 def read_csv(
     path: str | PathLike[str], encoding: str = "utf-8", say: Callable[[int], None] = lambda rows: None
 ) -> Table:
-    """The table in a text file whose first line names the columns; `say` hears how many rows have been read."""
+    """The table in a text file whose first line names the columns; `say` hears how many rows have been read.
+
+    Blank lines are skipped, and a column without a name that is empty or numbers the rows.
+    """
     path = Path(path)
     known = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # a byte-order mark is no letter
     try:
         with open(path, newline="", encoding=known) as file:
-            first = file.readline()
-            if not first.strip():
+            lines = iter(file)
+            blank, first = next(((n, line) for n, line in enumerate(lines) if line.strip("\ufeff \t\r\n")), (0, ""))
+            if not first:
                 raise BadInput(f"{path} is empty; expected a first line of column names and a row for each example")
-            file.seek(0)
-            return _parsed(path, csv.reader(file, delimiter=delimiter(first), strict=True), say)
+            mark = delimiter(first)
+            rows = csv.reader(chain([first.removeprefix("\ufeff")], lines), delimiter=mark, strict=True)
+            return _parsed(path, rows, blank, mark != ",", say)
     except UnicodeDecodeError as error:
         raise BadInput(
             f"{path} is not {encoding} text: byte {error.object[error.start]:#04x} cannot be read; save it as UTF-8, "
             f"or name its encoding, e.g. latin-1 or utf-16"
+        ) from None
+    except UnicodeError as error:
+        raise BadInput(
+            f"{path} is not {encoding} text: {error}; save it as UTF-8, or name its encoding, e.g. utf-16-le"
         ) from None
     except LookupError:
         raise BadInput(f"{encoding!r} is no encoding; try utf-8, latin-1 or utf-16") from None
@@ -47,24 +58,41 @@ def delimiter(line: str) -> str:
     return counts.most_common(1)[0][0]
 
 
-def _parsed(path: Path, lines: Iterator[list[str]], say: Callable[[int], None]) -> Table:
+def _parsed(path: Path, lines: Iterator[list[str]], blank: int, comma: bool, say: Callable[[int], None]) -> Table:
     names = [name.strip() for name in next(lines)]
-    twice = [name for name, count in Counter(names).items() if count > 1]
+    twice = [name for name, count in Counter(names).items() if name and count > 1]
     if twice:
         raise BadInput(f"{path} has more than one column named {twice[0]!r}; give each a name of its own")
-    if "" in names:
-        raise BadInput(f"column {names.index('') + 1} of {path} has no name; the first line must name every column")
-    columns = [Builder() for _ in names]
-    rows = 0
+    builders = [Builder() for _ in names]
+    seen = rows = 0
     while chunk := list(islice(lines, CHUNK)):
         filled = [row for row in chunk if row]
         if any(len(row) != len(names) for row in filled):
-            number, row = next((n, r) for n, r in enumerate(chunk, rows + 2) if r and len(r) != len(names))
+            number, row = next((n, r) for n, r in enumerate(chunk, blank + seen + 2) if r and len(r) != len(names))
             raise BadInput(f"row {number} of {path} has {len(row)} cells, its first line {len(names)}")
-        for column, cells in zip(columns, zip(*filled, strict=True), strict=False):
-            column.add(cells)
-        rows += len(chunk)
+        for builder, cells in zip(builders, zip(*filled, strict=True), strict=False):
+            builder.add(cells)
+        seen, rows = seen + len(chunk), rows + len(filled)
         say(rows)
     if not rows:
         raise BadInput(f"{path} names its columns but has no rows")
-    return Table(path.name, dict(zip(names, (column.column() for column in columns), strict=True)))
+    columns = [builder.column(comma) for builder in builders]
+    remarks = tuple(
+        f"column {place + 1} has no name and {_nothing(path, column, place)}: it is left out"
+        for place, (name, column) in enumerate(zip(names, columns, strict=True))
+        if not name
+    )
+    named = {name: column for name, column in zip(names, columns, strict=True) if name}
+    return Table(path.name, named, remarks, comma)
+
+
+def _nothing(path: Path, column: Column, place: int) -> str:
+    """Why a column without a name can be left out; an error where it cannot."""
+    if column.missing.all():
+        return "is empty"
+    # What pandas writes first: 0, 1, 2 …, or any numbers once each where rows were chosen.
+    if isinstance(column, Numbers) and column.distinct == len(column):
+        whole = bool((column.values == np.round(column.values)).all())
+        if whole and (place == 0 or (column.values == np.arange(len(column))).all()):
+            return "numbers the rows"
+    raise BadInput(f"column {place + 1} of {path} has no name; the first line must name every column")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,21 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROWS = 20_000  # enough to learn from
+Z = 3.0902323  # a standard normal number lies below it in 999 cases of 1000
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Familiarity:
     """How far a row lies from the training rows, against how far they lie from each other.
 
-    d²(x) = (x − m)ᵀ C⁻¹ (x − m),  unlike where d² exceeds all but one in a thousand of the training rows'
+    d²(x) = (x − m)ᵀ C⁻¹ (x − m),  unlike where d² > limit, or where a column is below `low` or above `high`
 
     C is the shrunk covariance of Ledoit & Wolf (2004), A well-conditioned estimator for large-dimensional covariance
-    matrices; Lee et al. (2018) use the same distance to detect what is out of distribution.
+    matrices; Lee et al. (2018) use the same distance to detect what is out of distribution. The limit is learned from
+    each training row's distance to all the others: where one in a thousand of them lies beyond it, and one in a
+    thousand would if they were normal. A distance that sums over many columns hides one of them, so each has a range
+    of its own: the training's, widened about its middle by half and more.
     """
 
-    centre: NDArray[np.float64]  # [D]
-    root: NDArray[np.float64]  # [D, D], C⁻¹ = root rootᵀ
+    centre: Array  # [D]
+    root: Array  # [D, D], C⁻¹ = root rootᵀ
     limit: float
+    low: Array  # [D]
+    high: Array  # [D]
 
     @classmethod
     def learned(cls, x: NDArray[np.float32], seed: int = 0) -> Familiarity:
@@ -33,27 +42,96 @@ class Familiarity:
         some = x
         if len(x) > ROWS:
             some = x[np.sort(np.random.default_rng(seed).choice(len(x), ROWS, replace=False))]
-        found = LedoitWolf().fit(some.astype(np.float64))
+        rows = some.astype(np.float64)
+        found = LedoitWolf().fit(rows)
         centre, root = found.location_, np.linalg.cholesky(found.precision_ + 1e-12 * np.eye(x.shape[1]))
-        distances = np.sort(_distance(some, centre, root))
-        # The largest of fewer than a thousand rows is no limit: half as far again is.
-        limit = distances[-1] * 1.5**2 if len(distances) < 1000 else float(np.quantile(distances, 0.999))
-        return cls(centre, root, float(limit))
+        outside = _left_out(_distance(rows, centre, root), float(found.shrinkage_))
+        return cls(centre, root, _limit(outside), *_ranges(rows))
 
     def unlike(self, x: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Which rows of x [N, D] lie further out than the limit."""
-        return _distance(x, self.centre, self.root) > self.limit
+        """Which rows of x [N, D] lie further out than the limit, or have a column out of its range."""
+        apart = ((x < self.low) | (x > self.high)).any(1)
+        return apart | (_distance(x, self.centre, self.root) > self.limit)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All of it as arrays."""
-        return {"centre": self.centre, "root": self.root, "limit": np.array(self.limit)}
+        return {
+            "centre": self.centre,
+            "root": self.root,
+            "limit": np.array(self.limit),
+            "low": self.low,
+            "high": self.high,
+        }
 
     @classmethod
     def of(cls, state: dict[str, NDArray[Any]]) -> Familiarity:
         """The way back from `state`."""
-        return cls(state["centre"], state["root"], float(state["limit"].item()))
+        ends = (state.get(name, np.array(far)) for name, far in (("low", -np.inf), ("high", np.inf)))
+        return cls(state["centre"], state["root"], float(state["limit"].item()), *ends)
 
 
-def _distance(x: NDArray[np.float32], centre: NDArray[np.float64], root: NDArray[np.float64]) -> NDArray[np.float64]:
+def _distance(x: NDArray[Any], centre: Array, root: Array) -> Array:
     parts = [np.square((p - centre) @ root).sum(1) for p in np.array_split(x, max(1, len(x) // 10_000))]
     return np.concatenate(parts)
+
+
+def _left_out(squares: Array, shrinkage: float) -> Array:
+    """The training rows' d² [N] had each been left out of m and C in turn.
+
+    By the formula of Sherman & Morrison (1950), the strength of the shrinkage held as it is.
+    """
+    n = len(squares)
+    left = 1 - (1 - shrinkage) * squares / max(1, n - 1)
+    return n / max(1, n - 1) * squares / np.maximum(left, 1e-9)
+
+
+def _strange(n: int) -> float:
+    """The share of training rows that may be unlike the others: one in a thousand, three of fewer, at most 1 %."""
+    return min(0.01, max(0.001, 3 / n))
+
+
+def _order(values: Array) -> float:
+    """What all but the strange ones of the values [N], and one value more, lie below."""
+    n = len(values)
+    return float(np.sort(values)[min(n, math.ceil((n + 1) * (1 - _strange(n)))) - 1])
+
+
+def _limit(squares: Array) -> float:
+    """The d² that one row in a thousand exceeds, from those of the training rows [N].
+
+    Where there are too few rows to see it, by the cube roots, which of a χ² are nearly normal: Wilson & Hilferty
+    (1931), The distribution of chi-square; in place of Z is Student's quantile of as many rows.
+    """
+    n = len(squares)
+    roots = np.cbrt(squares)
+    free = max(1, n - 1)
+    student = Z + (Z**3 + Z) / (4 * free) + (5 * Z**5 + 16 * Z**3 + 3 * Z) / (96 * free**2)
+    normal = (float(roots.mean()) + student * math.sqrt(1 + 1 / n) * float(roots.std())) ** 3
+    return max(normal, _order(squares))
+
+
+def _ranges(x: Array) -> tuple[Array, Array]:
+    """For each column of x [N, D], the lowest and the highest value that is not far outside the training's range.
+
+    Of normal columns about five standard deviations from the middle, however many rows there are.
+    """
+    n = len(x)
+    ends = np.sort(x, axis=0)[[0, min(1, n - 1), max(0, n - 2), n - 1]]
+    low, high = ends[0], ends[3]
+    middle, half = (low + high) / 2, (high - low) / 2
+    widths = max(1.5 + 5 / math.sqrt(n), _order(_beyond(x, ends)))
+    slack = 1e-6 * (1 + np.abs(middle))  # of a column that never varies
+    return middle - widths * half - slack, middle + widths * half + slack
+
+
+def _beyond(x: Array, ends: Array) -> Array:
+    """How far out each row [N] lies in its outermost column, in half the widths of the other rows' range."""
+    low, next_low, next_high, high = ends
+    found = np.ones(len(x))
+    for alone, others in ((x == low, (next_low, high)), (x == high, (low, next_high))):
+        half = (others[1] - others[0]) / 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            far = np.abs(x - (others[0] + others[1]) / 2) / half
+        # A value seen once among equal ones tells nothing of how far values reach.
+        found = np.maximum(found, np.where(alone & (half > 0), far, 1).max(1))
+    return found

@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import BadInput, BrokenFile, shown
-from doxa.tables.table import Numbers, Table, Words
+from doxa.tables.forms import NUMBER
+from doxa.tables.reread import in_form
+from doxa.tables.table import Numbers, Table, Words, as_words, assumptions
 
 LEVELS = 50  # at most, each a column of its own; the rest share one
+LARGEST = 1e100  # of a number to learn from: the squares of larger ones are none
+FAR = 1e6  # standard deviations; far away every net is a straight line, not worth following
 
 Matrix = NDArray[np.float32]
 
@@ -27,6 +31,7 @@ class Scaled:
     mean: float
     scale: float
     indicated: bool
+    form: str = NUMBER
 
     @classmethod
     def learned(cls, name: str, column: Numbers) -> Scaled:
@@ -38,7 +43,7 @@ class Scaled:
         imputer = SimpleImputer(strategy="median").fit(values)
         scaler = StandardScaler().fit(imputer.transform(values))
         numbers = float(imputer.statistics_[0]), float(scaler.mean_[0]), float(scaler.scale_[0])
-        return cls(name, *numbers, indicated=bool(column.missing.any()))
+        return cls(name, *numbers, indicated=bool(column.missing.any()), form=column.form)
 
     @property
     def width(self) -> int:
@@ -47,7 +52,9 @@ class Scaled:
     def apply(self, column: Numbers, out: Matrix) -> NDArray[np.bool_]:
         """Fill out [N, width]; says which rows have a value of a kind never seen: one missing where none was."""
         missing = column.missing
-        out[:, 0] = (np.where(missing, self.median, column.values) - self.mean) / self.scale
+        with np.errstate(over="ignore"):
+            scaled = (np.where(missing, self.median, column.values) - self.mean) / self.scale
+        out[:, 0] = np.clip(scaled, -FAR, FAR)
         if self.indicated:
             out[:, 1] = missing
             return np.zeros(len(column), bool)
@@ -108,6 +115,7 @@ class Preparation:
     @classmethod
     def learned(cls, table: Table) -> Preparation:
         """From the columns that a net is to learn from."""
+        require_range(table)
         steps: list[Step] = []
         dropped = {}
         for name, column in table.columns.items():
@@ -116,9 +124,6 @@ class Preparation:
             elif isinstance(column, Words) and column.distinct > max(LEVELS, len(table) // 2):
                 dropped[name] = f"{column.distinct:,} different words in {len(table):,} rows"
             elif isinstance(column, Numbers):
-                if not np.isfinite(column.values[~column.missing]).all():
-                    row = int(np.flatnonzero(np.isinf(column.values))[0])
-                    raise BadInput(f"column {shown(name)!r} is infinite in row {row + 1}; leave such a cell empty")
                 steps.append(Scaled.learned(name, column))
             else:
                 steps.append(OneHot.learned(name, column))
@@ -146,31 +151,21 @@ class Preparation:
                     f"{table.name} lacks the column {shown(step.name)!r}, which this belief was learned with; "
                     f"it needs: {', '.join(shown(n, 30) for n in self.names)}"
                 )
-            column = self._as_learned(step, table)
-            odd = step.apply(column, x[:, start : start + step.width])  # type: ignore[arg-type]
+            x_part = x[:, start : start + step.width]
+            if isinstance(step, Scaled):
+                odd = step.apply(in_form(table, step.name, step.form), x_part)
+            else:
+                odd = step.apply(as_words(table.columns[step.name]), x_part)
             if odd.any():
                 new[step.name] = odd
             start += step.width
         return x, new
 
-    @staticmethod
-    def _as_learned(step: Step, table: Table) -> Numbers | Words:
-        column = table.columns[step.name]
-        if isinstance(step, Scaled) and isinstance(column, Words):
-            if not column.missing.all():
-                row = int(np.flatnonzero(~column.missing)[0])
-                word = shown(column.levels[column.codes[row]], 30)
-                raise BadInput(
-                    f"column {shown(step.name)!r} of {table.name} holds words, e.g. {word!r}; it was learned as numbers"
-                )
-            return Numbers(np.full(len(column), np.nan))
-        if isinstance(step, OneHot) and isinstance(column, Numbers):
-            # Codes such as postal ones: 1234 was a word among words.
-            cells = [None if np.isnan(v) else f"{v:.15g}" for v in column.values]
-            index: dict[str, int] = {}
-            codes = [-1 if c is None else index.setdefault(c, len(index)) for c in cells]
-            return Words(np.array(codes, np.int64), tuple(index))
-        return column
+    def assumed(self, table: Table) -> tuple[str, ...]:
+        """What is assumed of how a new table's numbers are written that training did not show."""
+        plain = {step.name for step in self.steps if isinstance(step, Scaled) and step.form == NUMBER}
+        forms = {k: c.form for k, c in table.columns.items() if k in plain and isinstance(c, Numbers)}
+        return (*table.remarks, *assumptions(forms))
 
     def state(self) -> dict[str, Any]:
         """All of it as JSON."""
@@ -188,3 +183,18 @@ class Preparation:
             return cls(tuple(steps), dict(state["dropped"]))
         except (KeyError, TypeError) as error:
             raise BrokenFile(f"a preparation that Doxa never writes: {error!r}") from None
+
+
+def require_range(table: Table) -> None:
+    """Refuse numbers that nothing can be learned from: infinite ones, and those whose squares would be."""
+    for name, column in table.columns.items():
+        if not isinstance(column, Numbers):
+            continue
+        beyond = np.flatnonzero(np.abs(column.values) > LARGEST)
+        if len(beyond):
+            row, value = int(beyond[0]) + 1, float(column.values[beyond[0]])
+            what = "is infinite" if np.isinf(value) else f"is {value:.3g}"
+            raise BadInput(
+                f"column {shown(name)!r} {what} in row {row}, beyond ±{LARGEST:g}; leave such a cell empty, or the "
+                f"column out with --drop"
+            )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from decimal import Decimal
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from doxa.errors import BadInput
+from doxa.tables.columns import written_as
 from doxa.tables.csv import read_csv
-from doxa.tables.table import Column, Numbers, Table, Words
+from doxa.tables.forms import DATE, DAY, DURATION, NUMBER, days
+from doxa.tables.table import EXACT, Column, Numbers, Table, Words
 
 
 def read(source: Any, encoding: str = "utf-8", say: Callable[[int], None] = lambda rows: None) -> Table:
@@ -34,37 +39,87 @@ def read(source: Any, encoding: str = "utf-8", say: Callable[[int], None] = lamb
 
 
 def from_frame(frame: Any, name: str = "the table") -> Table:
-    """A pandas DataFrame as a table; dates count as numbers of days."""
+    """A pandas DataFrame as a table; dates count in days since 1970, durations in days."""
     columns: dict[str, Column] = {}
     for label in frame.columns:
         series = frame[label]
         if getattr(series, "ndim", 1) != 1:
             raise BadInput(f"{name} has more than one column named {label!r}; give each a name of its own")
-        if series.dtype.kind == "M":
-            days = (series - series.min()).dt.total_seconds() / 86_400
-            columns[str(label)] = Numbers(days.to_numpy(dtype=np.float64, na_value=np.nan))
-        elif series.dtype.kind in "iuf":
-            columns[str(label)] = Numbers(series.to_numpy(dtype=np.float64, na_value=np.nan))
-        else:
-            columns[str(label)] = _words(series.astype(object).where(series.notna(), None).tolist())
+        columns[str(label)] = _from_series(series)
     if not columns or not len(frame):
         raise BadInput(f"{name} is empty; expected columns with names and a row for each example")
     return Table(name, columns)
+
+
+def _from_series(series: Any) -> Column:
+    kind = series.dtype.kind
+    if kind == "M":
+        return column_of(series.to_numpy(dtype="datetime64[us]", na_value=np.datetime64("NaT")))
+    if kind == "m":
+        return column_of(series.to_numpy(dtype="timedelta64[us]", na_value=np.timedelta64("NaT")))
+    if kind in "iu" and not series.isna().any():
+        return column_of(series.to_numpy(dtype=f"{kind}8"))
+    if kind == "f":
+        return Numbers(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    known = series.astype(object).where(series.notna(), None).tolist()
+    return _words(known) if str(series.dtype) == "category" else of_objects(known)
 
 
 def column_of(values: np.ndarray[Any, Any]) -> Column:
     """An array [N] as a column."""
     if values.ndim != 1:
         raise BadInput(f"a column must have one axis, got shape {values.shape}")
-    if values.dtype.kind in "iuf":
-        return Numbers(values.astype(np.float64))
-    return _words(values.tolist())
+    kind = values.dtype.kind
+    if kind in "Mm":
+        ticks = values.astype(f"{kind}8[us]").astype(np.int64)
+        days = np.where(np.isnat(values), np.nan, ticks / 86_400e6)
+        return Numbers(days, DATE if kind == "M" else DURATION)
+    if kind in "iu":
+        return _whole(values)
+    return Numbers(values.astype(np.float64)) if kind == "f" else of_objects(values.tolist())
 
 
-def _words(cells: list[Any]) -> Column:
+def of_objects(cells: list[Any]) -> Column:
+    """Whatever Python objects a column holds: numbers, dates, durations, or else words."""
+    known = [c for c in cells if not _gone(c)]
+    if known and all(isinstance(c, Integral) and not isinstance(c, bool) for c in known):
+        return _whole(np.array([np.nan if _gone(c) else c for c in cells], object))
+    for kind, value, form in KINDS:
+        if known and all(isinstance(c, kind) and not isinstance(c, bool | np.bool_) for c in known):
+            return Numbers(np.array([np.nan if _gone(c) else value(c) for c in cells], np.float64), form)
+    words = _words(cells)
+    return (written_as(words, DATE) or words) if known and all(isinstance(c, str) for c in known) else words
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+# What Python writes numbers with, how each becomes one, and the form that the column then has.
+KINDS: tuple[tuple[Any, Callable[[Any], float], str], ...] = (
+    ((int, float, np.integer, np.floating, Decimal), _float, NUMBER),
+    (date, days, DATE),
+    (timedelta, lambda value: value / DAY, DURATION),
+)
+
+
+def _whole(values: np.ndarray[Any, Any]) -> Numbers:
+    """Whole numbers; those that a float cannot tell from their neighbours keep their digits."""
+    found = np.array([_float(v) for v in values]) if values.dtype == object else values.astype(np.float64)
+    large = bool((np.abs(found) > EXACT).any())
+    return Numbers(found, NUMBER, values.astype(str).astype("S") if large else None)
+
+
+def _gone(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, float) and np.isnan(cell)) or (isinstance(cell, Decimal) and cell.is_nan())
+
+
+def _words(cells: list[Any]) -> Words:
     index: dict[str, int] = {}
-    gone = [c is None or (isinstance(c, float) and np.isnan(c)) for c in cells]
-    codes = [-1 if g else index.setdefault(str(c), len(index)) for c, g in zip(cells, gone, strict=True)]
+    codes = [-1 if _gone(c) else index.setdefault(str(c), len(index)) for c in cells]
     return Words(np.array(codes, np.int64), tuple(index))
 
 

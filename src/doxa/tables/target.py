@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import BadInput, shown
-from doxa.tables.table import Column, Numbers, Table, Words, part
+from doxa.tables.forms import NUMBER, plain
+from doxa.tables.reread import in_form
+from doxa.tables.table import EXACT, Column, Numbers, Table, Words, as_words, part
 
 FEW = 20  # so many whole numbers may be classes
 CLASSES = 1000  # more are hardly meant
+SMALLEST, LARGEST = 1e-18, 1e18  # of a quantity: a float32 does not hold the squares of others
 
 
 @dataclass(frozen=True)
@@ -22,10 +25,11 @@ class Target:
     name: str
     task: str  # "regression" or "classification"
     classes: tuple[str, ...] = ()
+    form: str = NUMBER  # in which a quantity is written
 
     def state(self) -> dict[str, Any]:
         """All of it as JSON."""
-        return {"name": self.name, "task": self.task, "classes": list(self.classes)}
+        return {"name": self.name, "task": self.task, "classes": list(self.classes), "form": self.form}
 
 
 def find(table: Table, name: str, task: str | None = None) -> tuple[Target, NDArray[Any], Table]:
@@ -36,6 +40,10 @@ def find(table: Table, name: str, task: str | None = None) -> tuple[Target, NDAr
     target, y, rest = apart(table, name, task)
     if target.task == "regression" and len(np.unique(y)) < 2:
         raise BadInput(f"the target {shown(name)!r} is the same in every row: there is nothing to learn")
+    if target.task == "regression" and float(np.std(y)) < SMALLEST:
+        raise BadInput(
+            f"the target {shown(name)!r} varies by {np.std(y):.3g}, less than {SMALLEST:g}; give it in smaller units"
+        )
     if target.task == "classification" and len(target.classes) < 2:
         only = shown(target.classes[0])
         raise BadInput(f"the target {shown(name)!r} has only the class {only!r}: there is nothing to learn")
@@ -52,19 +60,73 @@ def apart(table: Table, name: str, task: str | None = None) -> tuple[Target, NDA
     column = table.column(name)
     if task not in (None, "regression", "classification"):
         raise BadInput(f'task must be "regression" or "classification", got {task!r}')
-    known = ~column.missing
-    if not known.any():
-        raise BadInput(f"the target {shown(name)!r} is missing in every row")
-    column = part(column, known)
-    rest = table.without(name).rows(known)
+    rest = _known(table, name)
+    column = part(column, ~column.missing)
     if (task or _task(column)) == "classification":
         classes, y = _classes(column)
         return Target(name, "classification", classes), y, rest
     if isinstance(column, Words):
         raise BadInput(f"the target {shown(name)!r} holds words: it cannot be learned by regression")
-    if not np.isfinite(column.values).all():
-        raise BadInput(f"the target {shown(name)!r} is infinite in some rows")
-    return Target(name, "regression"), column.values, rest
+    require_quantity(name, column.values)
+    return Target(name, "regression", form=column.form), column.values, rest
+
+
+def require_quantity(name: str, y: NDArray[np.float64]) -> None:
+    """Refuse a quantity that is infinite, or too large to be squared."""
+    if not np.isfinite(y).all():
+        raise BadInput(f"the target {shown(name)!r} is infinite in some rows; leave such cells empty")
+    largest = float(np.abs(y).max())
+    if largest > LARGEST:
+        raise BadInput(
+            f"the target {shown(name)!r} goes up to {largest:.3g}, beyond ±{LARGEST:g}; give it in larger units"
+        )
+
+
+def quantities(table: Table, target: Target) -> tuple[NDArray[np.float64], Table]:
+    """A target's values in another table, written as they were in training, and the other columns of rows with one."""
+    column = in_form(table, target.name, target.form)
+    rest = _known(table, target.name)
+    y = column.values[~column.missing]
+    require_quantity(target.name, y)
+    return y, rest
+
+
+def labels(table: Table, target: Target) -> tuple[NDArray[np.int64], Table]:
+    """A target's classes in another table, by number, and the other columns of the rows that have one.
+
+    A class is known by its name; where it is a number, by its value too: 1.0 is 1.
+    """
+    rest = _known(table, target.name)
+    column = table.column(target.name)
+    words = as_words(part(column, ~column.missing))
+    by_name = {name: i for i, name in enumerate(target.classes)}
+    values = [_value(name) for name in target.classes]
+    by_value = {v: i for i, v in enumerate(values) if values.count(v) == 1 and v is not None}
+    places = np.zeros(len(words.levels), np.int64)
+    for i, word in enumerate(words.levels):
+        value = _value(word)
+        place = by_name.get(word, None if value is None else by_value.get(value))
+        if place is None:
+            raise BadInput(
+                f"{shown(table.name)} has a class that training never had: {shown(word, 30)!r}; it had: "
+                f"{', '.join(shown(c, 30) for c in target.classes[:20])}"
+            )
+        places[i] = place
+    return places[words.codes], rest
+
+
+def _value(word: str) -> float | None:
+    """The number that a class is named by, where it can be told from its neighbours."""
+    found = plain(word)
+    return found if found is not None and abs(found) <= EXACT else None
+
+
+def _known(table: Table, name: str) -> Table:
+    """The other columns of the rows that have a target."""
+    known = ~table.column(name).missing
+    if not known.any():
+        raise BadInput(f"the target {shown(name)!r} is missing in every row")
+    return table.without(name).rows(known)
 
 
 def _task(column: Column) -> str:
@@ -75,11 +137,13 @@ def _task(column: Column) -> str:
 
 
 def _classes(column: Column) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    if isinstance(column, Numbers):
-        values, y = np.unique(column.values, return_inverse=True)
-        return tuple(f"{v:.15g}" for v in values), y.astype(np.int64)
-    used = np.unique(column.codes)
-    order = sorted(used.tolist(), key=column.levels.__getitem__)
-    rank = np.zeros(len(column.levels), np.int64)
+    """The classes' names, as they are written in the table, and the class of each row."""
+    words = as_words(column)
+    if isinstance(column, Numbers) and not (np.abs(column.values) > EXACT).any():
+        _, first, y = np.unique(column.values, return_index=True, return_inverse=True)
+        return tuple(words.levels[words.codes[i]] for i in first), y.astype(np.int64)
+    used = np.unique(words.codes)
+    order = sorted(used.tolist(), key=words.levels.__getitem__)
+    rank = np.zeros(len(words.levels), np.int64)
     rank[order] = np.arange(len(order))
-    return tuple(column.levels[i] for i in order), rank[column.codes]
+    return tuple(words.levels[i] for i in order), rank[words.codes]

@@ -1,0 +1,115 @@
+"""A run that is refused leaves the one in its folder as it was; a knob without use, or out of range, is refused."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from doxa.errors import BadInput
+from doxa.runs import Plan, gathered, learn, open_run
+
+MODULE: Any = importlib.import_module("doxa.runs.learn")  # the name is the function's, too
+QUICK = Plan(net="mlp:8", kl_weight="0.1", epochs=3, members=1, draws=8)
+NAMED = Plan(net="mlp:8", learner="variational", epochs=3, draws=8)
+
+
+def rows(seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    x = np.linspace(-2, 2, 80)
+    return {"x": x, "y": 3 * x + rng.normal(size=80)}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("plan", [QUICK, NAMED])
+def test_other_rows_do_not_touch_a_finished_run(plan: Plan, tmp_path: Path) -> None:
+    run = learn(gathered(rows(), "y"), plan, tmp_path / "r", progress=False)
+    before = contents(run.folder)
+    changed = rows()
+    changed["y"][3] += 1
+    with pytest.raises(BadInput, match="was learned from other rows: the table has changed since"):
+        learn(gathered(changed, "y"), plan, tmp_path / "r", resume=True, progress=False)
+    assert contents(run.folder) == before
+    swapped = {name: values[::-1] for name, values in rows().items()}
+    with pytest.raises(BadInput, match="was learned from other rows"):
+        learn(gathered(swapped, "y"), plan, tmp_path / "r", resume=True, progress=False)
+    open_run(tmp_path / "r")
+
+
+@pytest.mark.parametrize("plan", [QUICK, NAMED])
+def test_a_finished_run_stays_finished_while_it_is_gone_over_again(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = learn(gathered(rows(), "y"), plan, tmp_path / "r", progress=False)
+    before = contents(run.folder)
+
+    def refused(*_: object, **__: object) -> None:
+        raise BadInput("not today")
+
+    for name in ("choose", "fit"):
+        monkeypatch.setattr(MODULE, name, refused)
+    with pytest.raises(BadInput, match="not today"):
+        learn(gathered(rows(), "y"), plan, tmp_path / "r", resume=True, progress=False)
+    assert contents(run.folder) == before
+    assert open_run(tmp_path / "r").spec["status"] == "finished"
+
+
+def test_classes_by_another_name_are_another_run(tmp_path: Path) -> None:
+    x = np.linspace(-2, 2, 80)
+    learn(gathered({"x": x, "y": np.where(x > 0, "b", "a")}, "y"), QUICK, tmp_path / "r", progress=False)
+    other = gathered({"x": x, "y": np.where(x > 0, "yes", "no")}, "y")
+    with pytest.raises(BadInput, match="has another list of classes"):
+        learn(other, QUICK, tmp_path / "r", resume=True, progress=False)
+
+
+@pytest.mark.parametrize("seed", [99999999999999999999, -(2**63) - 1, 2**64])
+def test_a_seed_that_torch_does_not_take_is_refused(seed: int) -> None:
+    for make in (lambda: Plan(seed=seed), lambda: Plan.of({"seed": seed})):
+        with pytest.raises(BadInput, match="seed must lie between"):
+            make()
+
+
+def test_the_largest_seeds_are_taken(tmp_path: Path) -> None:
+    for seed in (-(2**63), 2**64 - 1):
+        plan = Plan(net="mlp:4", learner="point", epochs=1, draws=2, seed=seed)
+        learn(gathered(rows(), "y", seed=seed), plan, tmp_path / str(seed), progress=False)
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (Plan(learner="point", same_start=True), "same_start is of no use without several members"),
+        (Plan(learner="point", same_start=True, members=1), "same_start is of no use without several members"),
+        (Plan(learner="point", validation_samples=3), "validation_samples is of no use without patience"),
+        (Plan(learner="point", validation_samples=0, patience=2), "validation_samples must be at least 1"),
+        (Plan(learner="point", checkpoint_every=0), "checkpoint_every must be at least 1"),
+        (Plan(validation_samples=3), "validation_samples is of no use to the learner auto"),
+        (Plan(checkpoint_every=3), "checkpoint_every is of no use to the learner auto"),
+    ],
+)
+def test_knobs_that_nothing_turns_are_refused(plan: Plan, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        plan.require_used()
+
+
+def test_the_knobs_of_validation_and_saving_reach_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+    fit = MODULE.fit
+
+    def heard(*arguments: Any, **settings: Any) -> Any:
+        given.update(settings)
+        return fit(*arguments, **settings)
+
+    monkeypatch.setattr(MODULE, "fit", heard)
+    plan = Plan(
+        net="mlp:4", learner="variational", epochs=2, draws=2, patience=1, validation_samples=3, checkpoint_every=2
+    )
+    run = learn(gathered(rows(), "y"), plan, tmp_path / "r", progress=False)
+    assert (given["validation_samples"], given["checkpoint_every"]) == (3, 2)
+    assert run.belief.record.settings["validation_samples"] == 3
