@@ -83,7 +83,6 @@ def learn(
 
 def _spec(material: Material, plan: Plan) -> dict[str, Any]:
     y = material.train[1]
-    units = [0.0, 1.0] if material.classes else [float(y.mean()), float(y.std()) or 1.0]
     spec = {
         "status": "learning",
         "data": material.name,
@@ -95,7 +94,7 @@ def _spec(material: Material, plan: Plan) -> dict[str, Any]:
         "about": material.about,
         "shape": list(material.train[0].shape[1:]),
         "outputs": material.outputs * plan.parts,
-        "units": units,
+        "units": plan.units(material),
         "plan": plan.state(),
         "preparation": None if material.preparation is None else material.preparation.state(),
         "again": material.again,
@@ -161,14 +160,14 @@ def _require_sense(net: nn.Module, material: Material, plan: Plan) -> None:
         plan.precision()
 
 
-def _fresh(material: Material, plan: Plan, units: list[float]) -> nn.Module:
+def _fresh(material: Material, plan: Plan, units: list[Any]) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(plan.seed)
         return plan.architecture(material, *units)
 
 
 def _chosen(
-    material: Material, plan: Plan, units: list[float], folder: Path, progress: bool, say: Callable[[str], None]
+    material: Material, plan: Plan, units: list[Any], folder: Path, progress: bool, say: Callable[[str], None]
 ) -> tuple[Belief, dict[str, Any]]:
     weights, rate = _tried(plan)
     x, y = material.train
