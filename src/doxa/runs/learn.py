@@ -70,6 +70,7 @@ def learn(
             name=folder.name,
             samples=plan.draws,
             seed=plan.seed,
+            levels=None if found.get("levels") is None else torch.tensor(found["levels"], dtype=torch.float64),
             about={"name": material.name, "classes": list(material.classes), **material.about},
             settings={k: v for k, v in plan.state().items() if v is not None},
             train=material.train,
