@@ -1,8 +1,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ifneq ($(wildcard ../shared/data),)
 DOXA_DATA ?= ../shared/data
+endif
+ifdef DOXA_DATA
 export DOXA_DATA
+endif
 
 .PHONY: test demo lint laws bench docs clean
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import doxa
-from doxa.auto import best_noise, by_fan_in, choose, folds, levels_of, recalibrated
+from doxa.auto import best_noise, by_fan_in, choose, folds
 from doxa.errors import BadInput
 from doxa.layout import lay_out
 from doxa.posteriors.mixture import Mixture
@@ -54,20 +54,6 @@ def test_the_noise_keeps_its_units() -> None:
     large, more = best_noise(1e4 * outputs, 1e4 * y)
     assert large == pytest.approx(1e4 * small, rel=1e-3)
     assert more == pytest.approx(nll + math.log(1e4), abs=1e-4)
-
-
-def test_recalibrated_levels_cover_what_they_promise() -> None:
-    """Noise said to be twice what it is: intervals are shrunk until they hold what they should."""
-    y = normal(4000, (3,), LIKE)[:, None]
-    outputs = torch.zeros(1, 4000, 1)
-    levels = levels_of(outputs, 2.0, y)
-    said = torch.distributions.Normal(0.0, 2.0)
-    for q in (0.05, 0.25, 0.5, 0.95):
-        edge = said.icdf(torch.tensor(recalibrated(q, levels)))
-        assert float((y <= edge).double().mean()) == pytest.approx(q, abs=0.01)
-    honest = levels_of(outputs, 1.0, y)
-    assert float((honest - torch.linspace(0, 1, 101)).abs().max()) < 0.03
-    assert 0 < recalibrated(1e-9, levels) < recalibrated(1 - 1e-9, levels) < 1
 
 
 def test_the_prior_keeps_outputs_of_unit_size_at_every_width() -> None:
@@ -143,6 +129,17 @@ def test_a_choice_repeats_and_goes_on_where_it_was_stopped(
     assert once.noise == after.noise
 
 
+@pytest.mark.parametrize("members", [1, 5, 8])
+def test_there_are_as_many_members_as_were_asked_for(members: int, line: tuple[torch.Tensor, torch.Tensor]) -> None:
+    x, y = line
+    net = lambda: doxa.nets.mlp(1, (4,), 1)  # noqa: E731
+    chosen = choose(net, x[:20], y[:20], classes=False, kl_weights=(0.1,), epochs=1, members=members)
+    assert isinstance(chosen.belief.posterior, Mixture)
+    assert len(chosen.belief.posterior.members) == members
+    seen = 20 if members >= 5 else 4
+    assert len(chosen.aside) == len(chosen.aside.unique()) == seen, "each member has a fold of its own"
+
+
 def test_bad_input_is_refused() -> None:
     net = lambda: doxa.nets.mlp(1, (8,), 1)  # noqa: E731
     x = torch.zeros(1, 1)
@@ -150,3 +147,11 @@ def test_bad_input_is_refused() -> None:
         choose(net, x, x, classes=False)
     with pytest.raises(BadInput, match="at least one weight"):
         choose(net, torch.zeros(5, 1), torch.zeros(5, 1), classes=False, kl_weights=())
+    with pytest.raises(BadInput, match="at least one weight"):
+        choose(net, torch.zeros(5, 1), torch.zeros(5, 1), classes=False, kl_weights=0.1)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="members must be at most 5, the number of rows"):
+        choose(net, torch.zeros(5, 1), torch.zeros(5, 1), classes=False, members=6)
+    for name in ("epochs", "members", "batch_size"):
+        for value in (0, -1, 1.5):
+            with pytest.raises(BadInput, match=f"{name} must be"):
+                choose(net, torch.zeros(5, 1), torch.zeros(5, 1), classes=False, **{name: value})  # type: ignore[arg-type]

@@ -33,11 +33,15 @@ def test_scikit_learn_finds_no_fault(kind: Any) -> None:
     assert sum(c["status"] == "passed" for c in found) >= 48
 
 
+def noisy_line(rows: int, seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, (rows, 1))
+    return x, 1000 * (x[:, 0] + 0.3 * rng.normal(size=rows)) + 5000
+
+
 @pytest.fixture(scope="module")
 def line() -> tuple[Any, Any]:
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-2, 2, (300, 1))
-    return x, 1000 * (x[:, 0] + 0.3 * rng.normal(size=300)) + 5000
+    return noisy_line(300, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +49,16 @@ def regressor(line: tuple[Any, Any]) -> BayesianRegressor:
     return BayesianRegressor(**{**QUICK, "epochs": 60, "samples": 100}).fit(*line)
 
 
-def test_error_bars_are_in_the_units_of_y_and_cover(regressor: BayesianRegressor, line: tuple[Any, Any]) -> None:
-    x, y = line
+def test_error_bars_are_in_the_units_of_y_and_cover_fresh_rows(regressor: BayesianRegressor) -> None:
+    x, y = noisy_line(4000, seed=1)
     mean, std = regressor.predict(x, return_std=True)
     assert np.sqrt(np.mean((mean - y) ** 2)) < 400
     assert 220 < std.mean() < 450
     for level in (0.5, 0.9):
         lower, upper = regressor.predict_interval(x, level)
-        assert abs(np.mean((lower <= y) & (y <= upper)) - level) < 0.07
+        assert abs(np.mean((lower <= y) & (y <= upper)) - level) < 0.05
     density = regressor.log_density(x, y)
-    assert density.shape == (300,)
+    assert density.shape == (4000,)
     assert density.mean() == pytest.approx(-np.log(300 * np.sqrt(2 * np.pi * np.e)), abs=0.15)
 
 
@@ -111,3 +115,28 @@ def test_bad_input_is_refused() -> None:
         model.predict(x[:, :2])
     with pytest.raises(BadInput, match="at least one weight"):
         BayesianRegressor(kl_weights=()).fit(x, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"members": 0}, "members must be at least 1, got 0"),
+        ({"members": -1}, "members must be at least 1, got -1"),
+        ({"members": 31}, "members must be at most 30"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"epochs": 1.5}, "epochs must be a whole number"),
+        ({"samples": 0}, "samples must be at least 1, got 0"),
+        ({"hidden": 5}, r"hidden must be the sizes of the layers, as in \(100, 100\); got 5"),
+        ({"hidden": "wide"}, "hidden must be the sizes of the layers"),
+        ({"hidden": (5, 0)}, "hidden must be at least 1, got 0"),
+        ({"kl_weights": 0.1}, "kl_weights must hold at least one weight to try, as in"),
+    ],
+)
+@pytest.mark.parametrize("kind", [BayesianRegressor, BayesianClassifier])
+def test_counts_of_nothing_are_refused_and_not_taken_for_the_default(
+    kind: Any, change: dict[str, Any], said: str
+) -> None:
+    x, y = load_iris(return_X_y=True)
+    with pytest.raises(BadInput, match=said):
+        kind(**{**QUICK, "epochs": 1, **change}).fit(x[::5], y[::5])

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from doxa.belief import Belief
 from doxa.contracts import Likelihood, Prior
-from doxa.errors import BadInput
+from doxa.errors import BadInput, whole
 from doxa.fit import fit
+from doxa.judge.recalibration import levels_of
 from doxa.kl_weights.tempered import Tempered
 from doxa.layout import LIKELIHOOD, Layout, lay_out
 from doxa.learners.variational import Variational
@@ -50,8 +51,8 @@ class Trial:
 class Chosen:
     """A committee of beliefs, each learned without one fold of the rows, and how it was chosen.
 
-    `outside` are the draws [S, B, ·] for the rows `aside` [B], each by the member that had not seen it. `levels` are
-    101 quantiles, 0 to 1, of where y fell among those draws: uniform if the committee were perfectly calibrated.
+    `outside` are the draws [S, B, ·] for the rows `aside` [B], each by the member that had not seen it. `levels` [2, K]
+    say which share of those rows lay below which level of the draws: the same, if they were perfectly calibrated.
     """
 
     belief: Belief
@@ -82,24 +83,27 @@ def choose(
     progress: bool = False,
     say: Callable[[str], None] = lambda words: None,
 ) -> Chosen:
-    """A committee of variational beliefs, one for each of up to five folds of the rows x [N, ·] that it did not see.
+    """A committee of variational beliefs, each learned without one of five folds of the rows x [N, ·], or of more.
 
     y are class indices [N] or, not `classes`, targets [N, ·] in the units of the net's outputs. The first fold decides
     on the KL weight; every member stops when the NLL of its own fold has long not improved, `epochs` at the latest; the
-    noise of a regression is the one that fits all folds best. `members` is 5 for fewer than 2,000 rows and 3 for more.
+    noise of a regression is the one that fits all folds best. `members` is 5 for fewer than 2,000 rows and 3 for more;
+    asked for more than five, there are as many folds.
     The prior, unless given, is N(0, 1/fan-in) a weight. Members learn on the `device`; the committee is on the CPU.
     With a `folder` every training is saved there, and the same call goes on where it was stopped.
     Krogh & Vedelsby (1994), Neural network ensembles, cross validation, and active learning.
     """
     if len(x) < 2:
         raise BadInput(f"there must be at least 2 rows to learn from, got n_samples={len(x)}")
-    if not kl_weights:
-        raise BadInput("kl_weights must hold at least one weight to try")
-    batch = batch_size or min(256, max(8, 2 ** round(math.log2(len(x) / 24))))
-    fold = folds(y if classes else torch.zeros(len(y)), min(FOLDS, len(x)), seed)
-    count = min(members or (5 if len(x) < 2000 else 3), int(fold.max()) + 1)
-    most = epochs or min(1000, max(10, STEPS // math.ceil(0.8 * len(x) / batch)))
-    believed = prior or by_fan_in(net())
+    if not hasattr(kl_weights, "__len__") or len(kl_weights) == 0:
+        raise BadInput(f"kl_weights must hold at least one weight to try, as in (1.0, 0.1); got {kl_weights!r}")
+    count = _count(members, len(x))
+    usual = min(256, max(8, 2 ** round(math.log2(len(x) / 24))))
+    batch = usual if batch_size is None else whole("batch_size", batch_size)
+    enough = min(1000, max(10, STEPS // math.ceil(0.8 * len(x) / batch)))
+    most = enough if epochs is None else whole("epochs", epochs)
+    fold = folds(y if classes else torch.zeros(len(y)), max(count, min(FOLDS, len(x))), seed)
+    believed = by_fan_in(net()) if prior is None else prior
 
     def member(k: int, weight: float) -> Belief:
         with torch.random.fork_rng(devices=[]):
@@ -149,6 +153,16 @@ def choose(
     return Chosen(belief, weight, sigma, tuple(trials), aside, Draws(outputs, likelihood, {}), levels)
 
 
+def _count(members: int | None, rows: int) -> int:
+    """How many members there are to be, each with a fold of its own."""
+    if members is None:
+        return min(5 if rows < 2000 else 3, rows)
+    count = whole("members", members)
+    if count > rows:
+        raise BadInput(f"members must be at most {rows}, the number of rows, to have a fold each; got {count}")
+    return count
+
+
 def folds(labels: Tensor, count: int, seed: int) -> Tensor:
     """A fold for each row [N], 0 to count − 1, every label spread evenly over them."""
     order = torch.randperm(len(labels), generator=generator((seed, "folds")))
@@ -170,22 +184,6 @@ def committee(beliefs: Sequence[Belief], likelihood: Likelihood) -> Belief:
         posterior=Mixture(members),
         buffers=tuple(own for b in beliefs for own in b.buffers),
     )
-
-
-def levels_of(outputs: Tensor, noise: float, y: Tensor) -> Tensor:
-    """101 quantiles of u = (1/S) Σₛ Φ((y − outputs) / noise), the probability integral transform."""
-    u = torch.special.ndtr((y.reshape(outputs.shape[1:]) - outputs).double() / noise).mean(0).flatten()
-    return u.quantile(torch.linspace(0, 1, 101, dtype=torch.float64))
-
-
-def recalibrated(q: float, levels: Tensor) -> float:
-    """The level to ask for so that a share q of the rows set aside lies below.
-
-    Kuleshov, Fenner & Ermon (2018), Accurate uncertainties for deep learning using calibrated regression.
-    """
-    below = min(int(100 * q), 99)
-    level = torch.lerp(levels[below], levels[below + 1], 100 * q - below)
-    return min(max(float(level), 1e-4), 1 - 1e-4)
 
 
 def _nll(draws: Draws, y: Tensor) -> float:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, resource_tracker
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -159,10 +162,52 @@ def _worked(
     if cores == 1:
         yield from ((of, contend(*of, seeds, epochs)) for of in jobs)
         return
-    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
-        futures = {pool.submit(contend, *of, seeds, epochs): of for of in jobs}
+    with _workers(cores) as pool:
+        with _held_back():
+            futures = {pool.submit(contend, *of, seeds, epochs): of for of in jobs}
         for future in as_completed(futures):
             yield futures[future], future.result()
+
+
+@contextmanager
+def _workers(cores: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that leave Ctrl-C to this one; whatever ends the work here ends theirs at once."""
+    others = {*active_children()}
+    pool = ProcessPoolExecutor(cores, get_context("spawn"), _deaf)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in {*active_children()} - others:
+            child.terminate()
+        raise
+    pool.shutdown()
+
+
+def _deaf() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Ctrl-C waits; processes started here never hear it, not even while they import what they need to be deaf."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    masked = hasattr(signal, "pthread_sigmask")  # a mask is inherited, a handler is not
+    if masked:
+        resource_tracker.ensure_running()  # started beside the first process, it would take the mask away
+    handler = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masked else set()
+    try:
+        yield
+    finally:
+        if masked:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+    if heard:
+        signal.raise_signal(signal.SIGINT)
 
 
 def contend(data_set: str, name: str, seeds: Sequence[int], epochs: int | None = None) -> Result:

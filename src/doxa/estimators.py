@@ -14,9 +14,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from doxa.auto import KL_WEIGHTS, RATE, choose, recalibrated
+from doxa.auto import KL_WEIGHTS, RATE, choose
 from doxa.belief import Belief
-from doxa.errors import BadInput
+from doxa.errors import BadInput, whole
+from doxa.judge.recalibration import interval
 from doxa.nets.mlp import mlp
 from doxa.predict import Draws
 
@@ -52,11 +53,12 @@ class _Bayesian(BaseEstimator):
         seed = self.random_state
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
+        hidden = self._checked()
         self.scaler_ = StandardScaler().fit(x)
         self.seed_ = int(seed)
         inputs = self._scaled(x)
         chosen = choose(
-            lambda: mlp(inputs.shape[1], tuple(self.hidden), outputs),
+            lambda: mlp(inputs.shape[1], hidden, outputs),
             inputs,
             y,
             classes=classes,
@@ -71,6 +73,13 @@ class _Bayesian(BaseEstimator):
         self.belief_: Belief | None = chosen.belief.to(dtype=torch.float64)
         self.trials_, self.kl_weight_ = chosen.trials, chosen.kl_weight
         self.noise_, self.levels_ = chosen.noise, chosen.levels
+
+    def _checked(self) -> tuple[int, ...]:
+        """The sizes of the hidden layers; counts of nothing, and what is no number, are refused."""
+        if isinstance(self.hidden, str) or not hasattr(self.hidden, "__iter__"):
+            raise BadInput(f"hidden must be the sizes of the layers, as in (100, 100); got {self.hidden!r}")
+        whole("samples", self.samples)
+        return tuple(whole("hidden", units) for units in self.hidden)
 
     def _scaled(self, x: Array) -> torch.Tensor:
         # Far away every net is a straight line; what overflows a float32 is not worth following there.
@@ -110,13 +119,8 @@ class BayesianRegressor(RegressorMixin, _Bayesian):
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Array, Array]:
         """The central interval [N], [N] that holds y with probability `level`, calibrated on the rows set aside."""
-        if not 0 < level < 1:
-            raise BadInput(f"level must lie strictly between 0 and 1, got {level}; 0.9 asks for 90 % intervals")
-        draws = self._draws(X)
-        assert self.levels_ is not None
-        ends = (recalibrated(q, self.levels_) for q in ((1 - level) / 2, (1 + level) / 2))
-        lower, upper = (self._unscaled(draws.quantile(q)) for q in ends)
-        return lower, upper
+        lower, upper = interval(self._draws(X), level, self.levels_)
+        return self._unscaled(lower), self._unscaled(upper)
 
     def log_density(self, X: ArrayLike, y: ArrayLike) -> Array:
         """log p(y | x) of each row [N], in the units of y."""

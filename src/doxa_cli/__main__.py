@@ -2,7 +2,7 @@
 
 import sys
 
-from doxa_cli.app import main
+from doxa_cli.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

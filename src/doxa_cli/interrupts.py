@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ AGAIN = 0.005  # seconds
 
 @contextmanager
 def after_imports() -> Iterator[None]:
-    """An interruption during an import waits until it is over.
+    """An interruption during an import waits until it is over, and no longer than to the end of this context.
 
     A library that is being imported may take the KeyboardInterrupt for a missing part of itself and go on without it.
     """
@@ -24,17 +25,33 @@ def after_imports() -> Iterator[None]:
     if before is not signal.default_int_handler:  # somebody else decides about it
         yield
         return
-    signal.signal(signal.SIGINT, _interrupt)
+    waiting: list[threading.Timer] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        waiting.clear()
+        if not _importing(frame):
+            raise KeyboardInterrupt
+        # To the process, since a thread that was begun under a mask would keep it to itself.
+        waiting.append(threading.Timer(AGAIN, os.kill, (os.getpid(), number)))
+        waiting[0].start()
+
+    signal.signal(signal.SIGINT, interrupt)
     try:
-        yield
+        try:
+            yield
+        finally:
+            for timer in waiting:
+                timer.cancel()
+                timer.join()
+        if waiting:
+            raise KeyboardInterrupt
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _importing(frame: FrameType | None) -> bool:
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
-            threading.Timer(AGAIN, signal.raise_signal, (number,)).start()
-            return
+            return True
         frame = frame.f_back
-    raise KeyboardInterrupt
+    return False

@@ -9,7 +9,7 @@ from doxa_cli import names
 from doxa_cli.options import Device, Encoding, Force, Json, Quiet, Run, argument, option
 from doxa_cli.rows import Rows, require_rows
 from doxa_cli.scores import show_findings, show_scores
-from doxa_cli.terminal import notes, put_json
+from doxa_cli.terminal import Say, notes, put_json
 from doxa_cli.writing import require_free
 
 if TYPE_CHECKING:
@@ -33,10 +33,14 @@ def judge(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Print the scores of a run on the rows held out, or on a table; and how well it notices what is foreign."""
+    """Print the scores of a run on the rows held out, or on a table; and how well it notices what is foreign.
+
+    A run that was never judged, such as one pruned without a table, keeps the result.
+    """
     say = notes(quiet)
     require_free(out, force)
     from doxa.runs import foreign, open_run
+    from doxa.runs.folder import RESULT
     from doxa.runs.threads import threads
 
     opened = open_run(run, device)
@@ -46,8 +50,12 @@ def judge(
         rows = require_rows(opened, table, encoding, say)
         outside = None if shift is None else foreign(opened, shift, encoding)
         say(f"judging on {len(rows.y):,} rows of {rows.name}")
+        first = not (run / RESULT).exists()
+        judged = _evidence if first or out is not None else _scores
         with threads(opened.belief.net):
-            found = (_scores if out is None else _evidence)(opened, rows, outside, samples or opened.plan.draws)
+            found = judged(opened, rows, outside, samples or opened.plan.draws)
+        if first:
+            _keep(found, run / RESULT, say)
     if out is not None:
         from doxa.results import write_result
 
@@ -61,11 +69,23 @@ def judge(
         show_findings(found.get("findings", []))
 
 
+def _keep(found: dict[str, Any], path: Path, say: Say) -> None:
+    """Store the first result of a run where `doxa report` looks for it; a folder that refuses it is only noted."""
+    from doxa.results import write_result
+
+    try:
+        write_result(path, found)
+    except OSError as error:
+        say(f"the result is not kept: {error}")
+    else:
+        say(f"the run had no result yet; this one is kept in {path}, for doxa report")
+
+
 def _scores(opened: Opened, rows: Rows, outside: Tensor | None, samples: int) -> dict[str, Any]:
     """What there is to say of a belief in numbers and words."""
     from doxa.judge import judge
 
-    found = judge(opened.belief, (rows.x, rows.y), samples, opened.plan.seed, outside).as_dict()
+    found = judge(opened.belief, (rows.x, rows.y), samples, opened.plan.seed, outside, levels=opened.levels).as_dict()
     return {"data": {"name": rows.name, "rows": found.pop("rows")}, **found}
 
 
@@ -74,6 +94,8 @@ def _evidence(opened: Opened, rows: Rows, outside: Tensor | None, samples: int) 
     from doxa.batch_norm import has_batch_norm
     from doxa.judge.evidence import evidence
 
+    pruned = opened.spec.get("pruned")
+    settings = {k: v for k, v in opened.plan.state().items() if v is not None}
     return evidence(
         opened.belief,
         (rows.x, rows.y),
@@ -83,5 +105,6 @@ def _evidence(opened: Opened, rows: Rows, outside: Tensor | None, samples: int) 
         out_of_distribution=outside,
         refresh=rows.training if has_batch_norm(opened.belief.net) else None,
         about={**opened.spec["about"], "name": rows.name, "classes": list(opened.classes) or None},
-        settings={k: v for k, v in opened.plan.state().items() if v is not None},
+        settings=settings if pruned is None else {**settings, "pruned": pruned["fraction"]},
+        levels=opened.levels,
     )

@@ -152,6 +152,16 @@ def test_prune_of_a_table_run_says_what_it_needs_to_tell_the_cost(doxa: Command,
     assert ended.code == 0
     assert "name a TABLE" in ended.err
     assert "was never judged" in doxa("judge", "a").said
+    assert "`doxa judge a TABLE` does it" in doxa("report", "a").said
+    judged = doxa("judge", "a", tables / "rows.csv")
+    assert judged.code == 0
+    assert "kept in a/result.json" in judged.err
+    assert doxa("report", "a").code == 0
+    kept = json.loads(Path("a/result.json").read_text())
+    assert kept["settings"]["pruned"] == 0.95
+    assert kept["data"]["rows"] == 20
+    assert "kept in" not in doxa("judge", "a", tables / "houses.csv").err
+    assert json.loads(Path("a/result.json").read_text()) == kept
     assert doxa("predict", "a", tables / "rows.csv", "-q").out.startswith("mean,")
     ended = doxa("prune", runs / "houses", tables / "rows.csv", "--out", "b", "--per-layer")
     assert "before" in ended.out

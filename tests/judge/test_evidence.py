@@ -62,7 +62,8 @@ def test_classification_sections(classifier):
     assert found["attack"]["accuracy"] == pytest.approx(attacked["accuracy"])
     assert found["attack"]["radius"][-1] == 0.3
     assert found["scores"]["accuracy_attacked"]["value"] == attacked["accuracy"][-1]
-    assert found["data"] == {"name": "data", "rows": 90, "task": "classification", "classes": ["0", "1", "2"]}
+    about = {"name": "data", "rows": 90, "task": "classification", "classes": ["0", "1", "2"]}
+    assert {k: v for k, v in found["data"].items() if k != "digest"} == about
 
 
 def test_entropies_inside_and_outside(classifier):
@@ -119,6 +120,45 @@ def test_regression_over_one_input(likelihood, make_belief, make_mlp):
     assert "reliability" not in found
     assert found["data"]["task"] == "regression"
     assert is_json(found)
+
+
+def test_intervals_band_and_findings_are_moved_by_the_levels(make_belief, make_mlp):
+    """Levels that ask for the half of everything: nothing else tells intervals, width, band and findings what to do."""
+    belief, y = make_belief(make_mlp(1, 1), gaussian(0.3), scale=0.2), LINE.sin()
+    levels = torch.tensor([[0.0, 0.05, 0.95, 1.0], [0.0, 0.2, 0.7, 1.0]], dtype=torch.float64)
+    found = evidence(belief, (LINE, y), name="a", samples=20, levels=levels)
+    draws = belief.predict(LINE, 20)
+    lower, upper = draws.quantile(0.2), draws.quantile(0.7)
+    held = float(coverage(y, lower, upper))
+    assert found["scores"]["coverage_90"]["value"] == held
+    assert found["scores"]["width_90"]["value"] == pytest.approx(float((upper - lower).mean()), rel=1e-5)
+    assert found["intervals"]["coverage"][found["intervals"]["level"].index(0.9)] == held
+    assert any(f"90% intervals hold {held:.1%}" in said for said in found["findings"])
+    band = found["band"]
+    there = belief.predict(torch.tensor(band["x"])[:, None], 20)
+    assert band["lower"] == pytest.approx(there.quantile(0.2).flatten().tolist(), abs=1e-3)
+    assert band["upper"] == pytest.approx(there.quantile(0.7).flatten().tolist(), abs=1e-3)
+    noise = torch.distributions.Normal(there.mean, there.aleatoric)
+    assert band["aleatoric_lower"] == pytest.approx(noise.icdf(torch.tensor(0.2)).flatten().tolist(), abs=1e-3)
+    assert band["aleatoric_upper"] == pytest.approx(noise.icdf(torch.tensor(0.7)).flatten().tolist(), abs=1e-3)
+
+
+def test_a_digest_tells_rows_apart(classifier, make_belief, make_mlp):
+    def of(belief, x, y, **more):
+        return evidence(belief, (x, y), name="a", samples=2, **more)["data"]["digest"]
+
+    once = of(classifier, X, LABELS)
+    assert once == of(classifier, X.clone(), LABELS)
+    assert once != of(classifier, X[:80], LABELS[:80])
+    assert once != of(classifier, X.flip(0), LABELS), "other rows may have the same labels"
+    assert once != of(classifier, X, (LABELS + 1) % 3)
+    assert of(classifier, X, LABELS, about={"digest": "of the table"}) == "of the table"
+    # The targets of a quantity tell rows apart, and are the same for beliefs about other columns.
+    y = X.sum(1, keepdim=True)
+    two, four = make_belief(make_mlp(2, 1), gaussian(0.3)), make_belief(make_mlp(4, 1), gaussian(0.3))
+    assert of(two, X[:, :2], y) == of(four, X, y) == of(four, X, y[:, 0])
+    assert of(four, X, y) == of(four.to(dtype=torch.float64), X.double(), y.double())
+    assert of(four, X, y) != of(four, X, y + 1)
 
 
 def test_many_training_rows_are_thinned(make_belief, make_mlp):

@@ -127,6 +127,35 @@ def test_results_on_other_data_are_not_compared(make_result, read):
     assert {"data1", "data2"} <= {attributes.get("id") for attributes in read(page).all("h2")}
 
 
+def judged_on(result, digest, rows=360):
+    return {**result, "data": {**result["data"], "digest": digest, "rows": rows}}
+
+
+def test_results_on_other_rows_of_the_same_data_are_not_compared(make_result, read):
+    one, two = (judged_on(make_result(name, nll=nll, **LIGHT), "a") for name, nll in (("one", 0.1), ("two", 0.9)))
+    lucky = judged_on(make_result("lucky", nll=0.01, **LIGHT), "b", rows=20)
+    page = report.page([one, lucky, two])
+    found = read(page)
+    assert {"data1", "data2"} <= {attributes.get("id") for attributes in found.all("h2")}
+    assert "digits, 360 rows" in found.text
+    assert "digits, 20 rows" in found.text
+    assert "judged on other rows" in found.text
+    first, second = page.split('<section class="data"')[1:]
+    assert "★" in first
+    assert "lucky" not in first
+    assert "★" not in second
+
+
+def test_as_many_other_rows_are_told_apart_and_the_same_ones_side_by_side(make_result, read):
+    results = [judged_on(make_result(name, **LIGHT), digest) for name, digest in zip("abcd", "xyxy", strict=True)]
+    page = read(report.page(results))
+    assert "digits, 360 rows (1)" in page.text
+    assert "digits, 360 rows (2)" in page.text
+    together = read(report.page(results[::2]))
+    assert "360 rows (1)" not in together.text
+    assert "other rows" not in together.text
+
+
 def test_headings_are_in_order_and_pictures_have_words(make_result, read):
     page = read(report.page([make_result("one"), make_result("two")]))
     assert page.all("html")[0]["lang"] == "en"

@@ -83,6 +83,12 @@ def require_log_prob(log_p: Tensor) -> None:
         raise BadInput("log_p holds +∞, which is no log-probability: look for a noise scale that went to zero")
 
 
+def require_level(level: float) -> None:
+    """Refuse a level of intervals that no interval has."""
+    if not 0 < level < 1:
+        raise BadInput(f"level must lie strictly between 0 and 1, got {level}; 0.9 asks for 90 % intervals")
+
+
 def require_bins(bins: int) -> None:
     """Refuse fewer bins than one."""
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 import time
@@ -13,24 +14,26 @@ import torch
 from torch import Tensor
 
 from doxa.belief import Belief
+from doxa.contracts import Inputs
 from doxa.judge.calibration import reliability
 from doxa.judge.labels import reading
 from doxa.judge.pruning import FRACTIONS, pruning_curve, signal_to_noise_histogram
+from doxa.judge.recalibration import ends, interval
 from doxa.judge.regression import coverage
 from doxa.judge.robustness import robustness
 from doxa.judge.verdict import judge
 from doxa.predict import Draws
 from doxa.results import Result, stamp
-from doxa.rows import as_pair, count
+from doxa.rows import as_pair, count, tensors
 
 PRUNED = 0.95  # the share of weights whose loss is told as a score: Blundell et al. (2015), table 2
 STRENGTHS = (1 / 3, 2 / 3, 1.0)  # of the attack's radius
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of the central intervals
 BAND = 0.9  # the level of the band over one input
-NOISE = 1.6448536269514722  # standard deviations of noise alone that reach that level
 GRID, POINTS = 200, 300  # of the band, and of the training rows drawn with it
 BINS = 30  # of the entropies
 UNSURE = 6  # inputs shown
+DIGEST = 16  # characters that tell rows apart
 DIGITS = 5  # that a drawn number needs; scores keep all of theirs
 
 
@@ -43,6 +46,7 @@ def evidence(
     seed: int = 0,
     out_of_distribution: Any = None,
     attack_radius: float | None = None,
+    levels: Tensor | None = None,
     about: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     train: Any = None,
@@ -57,20 +61,21 @@ def evidence(
     Classification has a reliability table and, for images, the inputs it is least sure of; regression the coverage of
     its intervals and, with one input and one target, its band over `truth` (x, y) or the data. Both have a pruning
     curve, the skill at 95 % pruned as a score of its own, and the history of the fit. `attack_radius` adds the
-    accuracy under FGSM up to it, inputs held inside [low, high]; `out_of_distribution` inputs add entropies. `about`
-    the data says its name, classes, source and licence; `train` (x, y) is drawn with the band; `started`, a reading of
-    time.perf_counter, dates the seconds.
+    accuracy under FGSM up to it, inputs held inside [low, high]; `out_of_distribution` inputs add entropies; `levels`
+    (`Chosen.levels`) move the intervals as they move those that are delivered. `about` the data says its name, classes,
+    source and licence, and may say a `digest` of the rows, where one that does not depend on the belief's inputs is
+    known; `train` (x, y) is drawn with the band; `started`, a reading of time.perf_counter, dates the seconds.
     """
     started = time.perf_counter() if started is None else started
     x, y = as_pair(data, belief.posterior.mean, "data")
-    judged = judge(belief, (x, y), samples, seed, out_of_distribution).as_dict()
+    judged = judge(belief, (x, y), samples, seed, out_of_distribution, levels=levels).as_dict()
     draws = belief.predict(x, samples, seed)
     y = belief.likelihood.check(draws.outputs[0], y)
     unseen = None if out_of_distribution is None else belief.predict(out_of_distribution, samples, seed)
     scores = {k: {**s, "over": "draws", "count": judged["samples"]} for k, s in judged["scores"].items()}
     result: Result = {
         "name": name,
-        "data": _about(about or {}, belief, draws, count(x)),
+        "data": _about(about or {}, belief, draws, x, y),
         "settings": dict(settings) if settings is not None else _settings(belief),
         "history": [{k: row[k] for k in ("nll", "kl", "validation_nll") if k in row} for row in belief.record.history],
         "scores": scores,
@@ -79,7 +84,7 @@ def evidence(
     if belief.likelihood.discrete:
         result |= _classification(draws, y, x, low, high)
     else:
-        result |= _regression(belief, draws, y, x, samples, seed, train, truth)
+        result |= _regression(belief, draws, y, x, samples, seed, train, truth, levels)
     result["entropy"] = _entropies(draws, y, unseen)
     if any(len(slot.shape) > 1 for slot in belief.layout.random_slots):
         curve = pruning_curve(belief, (x, y), (*FRACTIONS,), refresh=refresh, samples=samples, seed=seed)
@@ -102,8 +107,8 @@ def evidence(
     return result
 
 
-def _about(about: Mapping[str, Any], belief: Belief, draws: Draws, rows: int) -> dict[str, Any]:
-    said = {"name": "data", **about, "rows": rows}
+def _about(about: Mapping[str, Any], belief: Belief, draws: Draws, x: Inputs, y: Tensor) -> dict[str, Any]:
+    said = {"name": "data", "digest": _digest(x, y, belief.likelihood.discrete), **about, "rows": count(x)}
     if not belief.likelihood.discrete:
         return {**said, "task": "regression"}
     classes = about.get("classes")
@@ -111,6 +116,18 @@ def _about(about: Mapping[str, Any], belief: Belief, draws: Draws, rows: int) ->
         axis = getattr(belief.likelihood, "class_axis", None)
         classes = range(draws.outputs.shape[axis] if axis is not None else 2)
     return {**said, "task": "classification", "classes": [str(c) for c in classes]}
+
+
+def _digest(x: Inputs, y: Tensor, discrete: bool) -> str:
+    """What tells rows from others: a quantity's targets, whatever columns a belief makes its inputs of; labels, which
+    many rows share, only with their inputs."""
+    parts = [y, *(part for _, part in tensors(x))] if discrete else [y]
+    found = hashlib.sha256()
+    for part in parts:
+        exact = part.float() if part.dtype.is_floating_point else part.long()
+        found.update(repr(tuple(part.shape)).encode())
+        found.update(exact.contiguous().cpu().numpy().data)
+    return found.hexdigest()[:DIGEST]
 
 
 def _settings(belief: Belief) -> dict[str, Any]:
@@ -177,29 +194,41 @@ def _images(x: Any, low: float, high: float) -> Tensor | None:
 
 
 def _regression(
-    belief: Belief, draws: Draws, y: Tensor, x: Any, samples: int, seed: int, train: Any, truth: Any
+    belief: Belief,
+    draws: Draws,
+    y: Tensor,
+    x: Any,
+    samples: int,
+    seed: int,
+    train: Any,
+    truth: Any,
+    levels: Tensor | None,
 ) -> Result:
-    covered = [float(coverage(y, draws.quantile((1 - p) / 2), draws.quantile((1 + p) / 2))) for p in LEVELS]
+    covered = [float(coverage(y, *interval(draws, level, levels))) for level in LEVELS]
     result: Result = {"intervals": {"level": list(LEVELS), "coverage": covered}}
     if isinstance(x, Tensor) and x[0].numel() == 1 and draws.means[0, 0].numel() == 1:
-        result["band"] = _band(belief, x, samples, seed, train, truth)
+        result["band"] = _band(belief, x, samples, seed, train, truth, levels)
     return result
 
 
-def _band(belief: Belief, x: Tensor, samples: int, seed: int, train: Any, truth: Any) -> dict[str, list[Any]]:
+def _band(
+    belief: Belief, x: Tensor, samples: int, seed: int, train: Any, truth: Any, levels: Tensor | None
+) -> dict[str, list[Any]]:
     shown = {"truth": truth, "train": train}
     pairs = {k: _column_pair(belief, pair) for k, pair in shown.items() if pair is not None}
     spanned = torch.cat([x.flatten(), *(inputs for inputs, _ in pairs.values())])
     grid = torch.linspace(float(spanned.min()), float(spanned.max()), GRID, dtype=x.dtype, device=x.device)
     draws = belief.predict(grid.reshape(-1, *x.shape[1:]), samples, seed)
-    mean, noise = draws.mean.flatten(), NOISE * draws.aleatoric.flatten()
+    mean, noise = draws.mean.flatten(), draws.aleatoric.flatten()
+    lower, upper = interval(draws, BAND, levels)
+    below, above = torch.special.ndtri(torch.tensor(ends(BAND, levels), dtype=torch.float64)).tolist()
     columns = {
         "x": grid,
         "mean": mean,
-        "lower": draws.quantile((1 - BAND) / 2),
-        "upper": draws.quantile((1 + BAND) / 2),
-        "aleatoric_lower": mean - noise,
-        "aleatoric_upper": mean + noise,
+        "lower": lower,
+        "upper": upper,
+        "aleatoric_lower": mean + below * noise,
+        "aleatoric_upper": mean + above * noise,
     }
     for name, (inputs, targets) in pairs.items():
         some = slice(None, None, -(-len(inputs) // POINTS))

@@ -12,15 +12,15 @@ from torch import Tensor
 
 from doxa.belief import Belief
 from doxa.contracts import Estimate
-from doxa.errors import BadInput
 from doxa.judge import findings
 from doxa.judge.calibration import BINS, ece, ece_adaptive, ece_classwise
-from doxa.judge.checks import require_bins
+from doxa.judge.checks import require_bins, require_level
 from doxa.judge.crps import crps_gaussian_mixture
 from doxa.judge.half_sampling import half_sampling_error
 from doxa.judge.judgement import Judgement
 from doxa.judge.labels import reading
 from doxa.judge.predictive_density import gibbs_nll, lppd, lppd_error
+from doxa.judge.recalibration import interval
 from doxa.judge.regression import coverage, rmse, width
 from doxa.judge.scores import brier, error
 from doxa.judge.shift import auroc, fpr95
@@ -41,6 +41,7 @@ def judge(
     out_of_distribution: Any = None,
     bins: int = BINS,
     level: float = 0.9,
+    levels: Tensor | None = None,
 ) -> Judgement:
     """Every score that the belief's likelihood calls for on data (x [B, ·], y [B, ·]), and findings in words.
 
@@ -48,14 +49,13 @@ def judge(
 
     Classification: error, brier, ece (equal width, class-wise, adaptive) of the averaged probabilities, each label
     of a row by itself. Regression: rmse, crps, standard deviations, coverage of central intervals and their width
-    at `level`. Both: nll = −lppd and gibbs_nll, a row's labels or targets together. Inputs alone given as
-    `out_of_distribution` add how well entropy and mutual information tell them apart. No Monte-Carlo error is
-    computed (0) for coverage, width and regression's shift scores.
+    at `level`, each interval as `levels` (`Chosen.levels`) move it. Both: nll = −lppd and gibbs_nll, a row's labels or
+    targets together. Inputs alone given as `out_of_distribution` add how well entropy and mutual information tell them
+    apart. No Monte-Carlo error is computed (0) for coverage, width and regression's shift scores.
     Gelman et al. (2014); Guo et al. (2017); Gneiting & Raftery (2007).
     """
     require_bins(bins)
-    if not 0 < level < 1:
-        raise BadInput(f"level must lie strictly between 0 and 1, got {level}; 0.9 asks for 90 % intervals")
+    require_level(level)
     x, y = as_pair(data, belief.posterior.mean, "data")
     draws = belief.predict(x, samples, seed)
     y = belief.likelihood.check(draws.outputs[0], y)
@@ -65,7 +65,7 @@ def judge(
     if belief.likelihood.discrete:
         own, said = _classification(draws, y, unseen, bins)
     else:
-        own, said = _regression(draws, y, unseen, level)
+        own, said = _regression(draws, y, unseen, level, levels)
     said = [findings.collapsed(belief), findings.too_few_samples(belief.posterior, log_p), *said]
     found = {**own, **scores}
     if findings.exhausted(belief.posterior):
@@ -119,7 +119,9 @@ def _classification(draws: Draws, y: Tensor, unseen: Draws | None, bins: int) ->
     return found, said
 
 
-def _regression(draws: Draws, y: Tensor, unseen: Draws | None, level: float) -> tuple[Scores, list[str | None]]:
+def _regression(
+    draws: Draws, y: Tensor, unseen: Draws | None, level: float, levels: Tensor | None
+) -> tuple[Scores, list[str | None]]:
     means = draws.means
     variances = draws.likelihood.variance(draws.outputs, draws.parameters)
 
@@ -137,7 +139,7 @@ def _regression(draws: Draws, y: Tensor, unseen: Draws | None, level: float) -> 
         some = torch.linspace(0, len(draws) - 1, min(len(draws), CRPS_DRAWS)).round().long()
         found["crps"] = crps_gaussian_mixture(location[some], scale.expand_as(location)[some], y)
     for each in sorted({*LEVELS, level}):
-        lower, upper = draws.quantile((1 - each) / 2), draws.quantile((1 + each) / 2)
+        lower, upper = interval(draws, each, levels)
         found[f"coverage_{100 * each:g}"] = Estimate(float(coverage(y, lower, upper)))
         if each == level:
             found[f"width_{100 * each:g}"] = Estimate(float(width(lower, upper)))

@@ -157,16 +157,18 @@ class GaussianLearned(_Gaussian):
 class GaussianPerInput(_Gaussian):
     """Real targets with noise that depends on the input: the net's output has a location and a raw scale for each.
 
-    p(y | output) = N(y; output₁, (least + softplus(output₂))²),  output = [output₁, output₂]
+    p(y | output) = N(y; output₁, scale² (least + softplus(output₂))²),  output = [output₁, output₂]
 
-    Output [..., B, 2D]; targets [B, D], or [B] for D = 1.
+    `scale` is the size of the targets, where it is far from 1. Output [..., B, 2D]; targets [B, D], or [B] for D = 1.
     Nix & Weigend (1994), Estimating the mean and variance of the target probability distribution.
     """
 
     least: float = 1e-3
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         require_positive("least", self.least)
+        require_positive("scale", self.scale)
 
     def check(self, output: Tensor, y: Tensor) -> Tensor:
         if output.dim() < 2 or output.shape[-1] % 2:
@@ -178,4 +180,4 @@ class GaussianPerInput(_Gaussian):
 
     def split(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         location, raw = output.chunk(2, dim=-1)
-        return location, self.least + F.softplus(raw)
+        return location, self.scale * (self.least + F.softplus(raw))

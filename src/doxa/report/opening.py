@@ -18,6 +18,11 @@ MOST = 3  # runs named in one breath
 
 def opening(group: Group) -> list[Markup]:
     """Sentences on the runs of one data set: the overall score, who is clearly best in what, and where nobody is."""
+    others = [Markup("Other runs here were judged on other rows of these data, and are not compared with it.")]
+    return [*_compared(group), *(others if group.apart else [])]
+
+
+def _compared(group: Group) -> list[Markup]:
     runs = group.runs
     if len(runs) == 1:
         return [_alone(runs[0])]

@@ -1,4 +1,4 @@
-"""Results as a page shows them: names that are safe to print, a style for each, one group for each data set."""
+"""Results as a page shows them: names that are safe to print, a style for each, one group for the same rows."""
 
 from __future__ import annotations
 
@@ -53,13 +53,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that were judged on the same data."""
+    """Runs that were judged on the same rows; `apart`, where other groups have other rows of the same data."""
 
     title: str
     full: str
     place: int
     about: dict[str, Any]
     runs: tuple[Run, ...]
+    apart: bool = False
 
     @property
     def seeds(self) -> int:
@@ -67,28 +68,45 @@ class Group:
 
 
 def grouped(results: Sequence[Result]) -> list[Group]:
-    """The results by the data they were judged on, both in the order given."""
-    sets: dict[tuple[str, str], list[Result]] = {}
+    """The results by the rows they were judged on, both in the order given."""
+    sets: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
         about = result.get("data", {})
-        sets.setdefault((str(about.get("name", "")), str(about.get("task", ""))), []).append(result)
+        rows = about.get("digest") or about.get("rows", "")
+        sets.setdefault((str(about.get("name", "")), str(about.get("task", "")), str(rows)), []).append(result)
+    kinds = Counter(key[:2] for key in sets)
+    apart = [kinds[key[:2]] > 1 for key in sets]
+    abouts = [of[0].get("data", {}) for of in sets.values()]
+    titles = _told_apart([_title(about, alone) for about, alone in zip(abouts, apart, strict=True)])
     places: dict[str, int] = {}
     return [
-        Group(shortened(name) or "data without a name", cleaned(name), k, of[0].get("data", {}), _runs(of, places))
-        for k, ((name, _), of) in enumerate(sets.items(), start=1)
+        Group(title, cleaned(about.get("name", "")), k, about, _runs(of, places), alone)
+        for k, (title, about, of, alone) in enumerate(zip(titles, abouts, sets.values(), apart, strict=True), start=1)
     ]
 
 
-def _runs(results: Sequence[Result], places: dict[str, int]) -> tuple[Run, ...]:
-    wanted = [shortened(result["name"]) or "unnamed" for result in results]
-    total, seen = Counter(wanted), Counter[str]()
-    runs = []
-    for result, name in zip(results, wanted, strict=True):
+def _title(about: dict[str, Any], apart: bool) -> str:
+    """The name of the data, with the number of rows where there are others of it."""
+    name, rows = shortened(about.get("name", "")) or "data without a name", about.get("rows")
+    return f"{name}, {rows:,} {'row' if rows == 1 else 'rows'}" if apart and isinstance(rows, int) else name
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names that occur more than once with a number each."""
+    total, seen = Counter(names), Counter[str]()
+    shown = []
+    for name in names:
         seen[name] += 1
-        shown = name if total[name] == 1 else f"{name} ({seen[name]})"
-        place = places.setdefault(shown, len(places))
-        runs.append(Run(result, shown, cleaned(result["name"]), place))
-    return tuple(runs)
+        shown.append(name if total[name] == 1 else f"{name} ({seen[name]})")
+    return shown
+
+
+def _runs(results: Sequence[Result], places: dict[str, int]) -> tuple[Run, ...]:
+    names = _told_apart([shortened(result["name"]) or "unnamed" for result in results])
+    return tuple(
+        Run(result, name, cleaned(result["name"]), places.setdefault(name, len(places)))
+        for result, name in zip(results, names, strict=True)
+    )
 
 
 def batches(runs: Sequence[Run], section: str) -> list[list[Run]]:

@@ -32,7 +32,7 @@ def combine(results: Sequence[Result]) -> Result:
             raise BadInput(f"these results have different {what}: {', '.join(sorted({repr(of(r)) for r in results}))}")
     together: Result = {"name": first["name"]}
     if "data" in first:
-        together["data"] = first["data"]
+        together["data"] = _shared_rows([r.get("data", {}) for r in results])
     together["settings"] = _shared([r.get("settings", {}) for r in results])
     if all("stamp" in r for r in results):
         together["stamp"] = _stamps([r["stamp"] for r in results])
@@ -46,6 +46,12 @@ def combine(results: Sequence[Result]) -> Result:
         if len(parts) == len(results):
             together[section] = merge(parts)
     return together
+
+
+def _shared_rows(abouts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What is said of the first seed's data; seeds that were judged on different rows are known by all of them."""
+    digests = [about.get("digest") for about in abouts]
+    return abouts[0] if len({*digests}) == 1 else {**abouts[0], "digest": digests}
 
 
 def _over_seeds(values: Sequence[float | None]) -> dict[str, Any]:

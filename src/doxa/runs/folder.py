@@ -107,7 +107,10 @@ def result_of(folder: str | PathLike[str]) -> dict[str, Any]:
     folder = Path(folder)
     read_finished(folder)
     if not (folder / RESULT).exists():
-        raise BadInput(f"{folder} was never judged: `doxa judge {folder} TABLE` does it, on a table with its target")
+        raise BadInput(
+            f"{folder} was never judged: `doxa judge {folder} TABLE` does it, on a table with its target, and keeps "
+            f"the result"
+        )
     return read_result(folder / RESULT)
 
 

@@ -81,6 +81,7 @@ def learn(
             name=folder.name,
             samples=plan.draws,
             seed=plan.seed,
+            levels=None if found.get("levels") is None else torch.tensor(found["levels"], dtype=torch.float64),
             about={"name": material.name, "classes": list(material.classes), **material.about},
             settings={k: v for k, v in plan.state().items() if v is not None},
             train=material.train,
@@ -94,7 +95,6 @@ def learn(
 
 def _spec(material: Material, plan: Plan) -> dict[str, Any]:
     y = material.train[1]
-    units = [0.0, 1.0] if material.classes else [float(y.mean()), float(y.std()) or 1.0]
     spec = {
         "status": "learning",
         "data": material.name,
@@ -107,7 +107,7 @@ def _spec(material: Material, plan: Plan) -> dict[str, Any]:
         "about": material.about,
         "shape": list(material.train[0].shape[1:]),
         "outputs": material.outputs * plan.parts,
-        "units": units,
+        "units": plan.units(material),
         "plan": plan.state(),
         "preparation": None if material.preparation is None else material.preparation.state(),
         "again": material.again,
@@ -190,14 +190,14 @@ def _require_sense(net: nn.Module, material: Material, plan: Plan) -> None:
         plan.precision()
 
 
-def _fresh(material: Material, plan: Plan, units: list[float]) -> nn.Module:
+def _fresh(material: Material, plan: Plan, units: list[Any]) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(plan.seed)
         return plan.architecture(material, *units)
 
 
 def _chosen(
-    material: Material, plan: Plan, units: list[float], folder: Path, progress: bool, say: Callable[[str], None]
+    material: Material, plan: Plan, units: list[Any], folder: Path, progress: bool, say: Callable[[str], None]
 ) -> tuple[Belief, dict[str, Any]]:
     weights, rate = _tried(plan)
     x, y = material.train

@@ -23,6 +23,9 @@ from doxa.posteriors.mean_field import Family
 from doxa.recipes import arguments, called, literal, member
 from doxa.runs.material import Material
 
+Unit = float | list[float]  # for all outputs, or for each
+LEAST = likelihoods.gaussian_per_input.least
+
 # Knobs that a learner has no use for.
 UNUSED = {
     "auto": (
@@ -155,7 +158,14 @@ class Plan:
             if value is not None:
                 whole(name, value)
 
-    def architecture(self, material: Material, centre: float = 0.0, scale: float = 1.0) -> nn.Module:
+    def units(self, material: Material) -> tuple[Unit, Unit]:
+        """Centre and scale of the net's outputs: those of the target, but for a noise, which its likelihood scales."""
+        if material.classes:
+            return 0.0, 1.0
+        centre, scale = float(material.train[1].mean()), _spread(material)
+        return (centre, scale) if self.parts == 1 else ([centre, 0.0], [scale, 1.0])
+
+    def architecture(self, material: Material, centre: Unit = 0.0, scale: Unit = 1.0) -> nn.Module:
         """The net for the material's inputs and outputs; a regression's speaks the target's units."""
         made = built(self.net, tuple(material.train[0].shape[1:]), material.outputs * self.parts)
         return made if material.classes else nets.rescaled(made, centre, scale)
@@ -163,22 +173,29 @@ class Plan:
     @property
     def parts(self) -> int:
         """Outputs of the net for each of the target: two where its noise is one of them."""
-        return 2 if (self.likelihood or "").startswith("gaussian_per_input") else 1
+        return 2 if called(self.likelihood or "")[0] == "gaussian_per_input" else 1
 
     def makes_likelihood(self, material: Material) -> Likelihood:
-        """The likelihood named, or the one that the target asks for: classes, or noise of a learned size."""
-        if self.likelihood is not None:
-            made: Likelihood = member(self.likelihood, likelihoods.TABLE, "likelihood")
-            if made.discrete is not bool(material.classes):
-                raise BadInput(f"the likelihood {self.likelihood} does not fit a {material.task}")
-            if isinstance(made, likelihoods.bernoulli) and not material.yes_or_no:
-                raise BadInput(
-                    f"the likelihood bernoulli tells two classes apart; {shown(material.target)!r} has "
-                    f"{len(material.classes):,}: use categorical"
-                )
-            return made
-        spread = 0.5 * float(material.train[1].float().std())
-        return likelihoods.categorical() if material.classes else likelihoods.gaussian_learned(spread)
+        """The likelihood named, or the one that the target asks for: classes, or noise of a learned size.
+
+        What is not said of a noise is taken from the spread of the targets.
+        """
+        spread = _spread(material)
+        room = {
+            **likelihoods.TABLE,
+            "gaussian_learned": lambda start=0.5 * spread: likelihoods.gaussian_learned(start),
+            "gaussian_per_input": lambda least=LEAST, scale=spread: likelihoods.gaussian_per_input(least, scale),
+        }
+        words = self.likelihood or ("categorical" if material.classes else "gaussian_learned")
+        made: Likelihood = member(words, room, "likelihood")
+        if made.discrete is not bool(material.classes):
+            raise BadInput(f"the likelihood {words} does not fit a {material.task}")
+        if isinstance(made, likelihoods.bernoulli) and not material.yes_or_no:
+            raise BadInput(
+                f"the likelihood bernoulli tells two classes apart; {shown(material.target)!r} has "
+                f"{len(material.classes):,}: use categorical"
+            )
+        return made
 
     def suited(self, material: Material) -> Material:
         """The material as the likelihood takes it: for bernoulli, two classes as yes and no."""
@@ -247,6 +264,10 @@ class Plan:
                 self.weight(),
             )
         return Ensemble(one, self.members, not self.same_start) if self.members and self.members > 1 else one
+
+
+def _spread(material: Material) -> float:
+    return float(material.train[1].float().std()) or 1.0
 
 
 def built(words: str, shape: Sequence[int], outputs: int) -> nn.Module:

@@ -53,6 +53,7 @@ def prune_run(
                 samples=samples,
                 seed=run.plan.seed,
                 refresh=renew,
+                levels=run.levels,
                 about={**spec["about"], "name": data or spec["data"], "classes": list(run.classes) or None},
                 settings={**{k: v for k, v in run.plan.state().items() if v is not None}, "pruned": fraction},
             )

@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 
 from doxa import data
-from doxa.auto import recalibrated
 from doxa.data.tabular import Tabular
 from doxa.disk import replacing
 from doxa.errors import BadInput, shown
+from doxa.judge.recalibration import interval
 from doxa.predict import Draws
 from doxa.runs.folder import Opened
 from doxa.runs.material import Material, as_table, gathered, require_known, yes_or_no
@@ -138,12 +138,7 @@ def _named(run: Opened, source: Any) -> Material | Table | None:
 
 
 def _quantity(run: Opened, draws: Draws, level: float) -> Columns:
-    if not 0 < level < 1:
-        raise BadInput(f"level must lie strictly between 0 and 1, got {level}; 0.9 asks for 90 % intervals")
-    ends = (1 - level) / 2, (1 + level) / 2
-    levels = run.levels
-    asked = ends if levels is None else tuple(recalibrated(q, levels) for q in ends)
-    lower, upper = (draws.quantile(q) for q in asked)
+    lower, upper = interval(draws, level, run.levels)
     names = {"mean": draws.mean, "std": draws.std, "lower": lower, "upper": upper, "epistemic": draws.epistemic}
     return {name: values[:, 0].double().cpu().numpy() for name, values in names.items()}
 

@@ -1,0 +1,99 @@
+"""Ctrl-C at any time is one line and the exit code 130."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from doxa_cli.interrupts import after_imports
+
+ROOT = Path(__file__).parents[2]
+# As the installed script does it; the word says that Python itself has started.
+SCRIPT = "import sys; from doxa_cli.{} import main; print('begun', flush=True); sys.exit(main())"
+
+
+def script(*words: str) -> subprocess.Popen[str]:
+    """The installed program, in a group of processes of its own."""
+    entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["doxa"]
+    module, function = re.fullmatch(r"doxa_cli\.(\w+):(\w+)", entry).groups()  # type: ignore[union-attr]
+    assert function == "main"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT.format(module), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
+def test_the_entry_imports_nothing_before_it_can_be_interrupted() -> None:
+    said = "import sys; had = {*sys.modules}; import doxa_cli.entry; print(sorted({*sys.modules} - had))"
+    found = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert found.stdout == "['doxa_cli', 'doxa_cli.entry']\n"
+
+
+@pytest.mark.parametrize("after", [0.0, 0.02, 0.05, 0.1, 0.2])
+def test_control_c_while_the_program_is_imported_is_one_line(after: float) -> None:
+    process = script("version")
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "doxa: interrupted\n")
+
+
+@pytest.mark.parametrize("after", [0.0, 2.0, 5.0])
+def test_control_c_ends_the_demo_and_its_workers_in_one_line(after: float) -> None:
+    process = script("demo", "--out", "d")
+    assert process.stderr
+    assert process.stderr.readline().startswith("digits and a curve")
+    time.sleep(after)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "doxa: interrupted"
+    assert "Traceback" not in err
+    assert "Error" not in err
+    assert not Path("d").exists()
+    deadline = time.monotonic() + 20
+    while _alive(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _alive(process.pid), "workers are left behind"
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _import_within(name: str) -> None:
+    with after_imports():
+        importlib.import_module(name)
+
+
+def test_an_interruption_that_waited_for_an_import_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The context ends before the import could: the interruption comes at its end, and never after."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "interrupted_here.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nthere = True\n")
+    monkeypatch.setattr("doxa_cli.interrupts.AGAIN", 60.0)
+    with pytest.raises(KeyboardInterrupt):
+        _import_within("interrupted_here")
+    assert sys.modules.pop("interrupted_here").there, "the import was not cut short"
+    assert not [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
