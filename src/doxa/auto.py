@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from doxa.belief import Belief
 from doxa.contracts import Likelihood, Prior
 from doxa.errors import BadInput, whole
-from doxa.fit import fit
+from doxa.fleet import fleet
 from doxa.judge.recalibration import levels_of
 from doxa.kl_weights.tempered import Tempered
 from doxa.layout import LIKELIHOOD, Layout, lay_out
@@ -105,46 +105,56 @@ def choose(
     fold = folds(y if classes else torch.zeros(len(y)), max(count, min(FOLDS, len(x))), seed)
     believed = by_fan_in(net()) if prior is None else prior
 
-    def member(k: int, weight: float) -> Belief:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_of((seed, "member", k)) % 2**32)
-            start = net()
-        inside, outside = fold != k, fold == k
-        likelihood: Likelihood = Categorical() if classes else GaussianLearned(0.5 * (float(y.std()) or 1.0))
-        belief = fit(
-            start,
-            (x[inside], y[inside]),
-            learner=Variational(believed, noise, posterior=Family(scale=START), kl_weight=Tempered(weight)),
-            likelihood=likelihood,
+    held = [(fold == k).nonzero().flatten() for k in range(count)]
+    kept = [(fold != k).nonzero().flatten() for k in range(count)]
+    even = min(len(rows) for rows in kept)  # as many for each, so that they learn as one program
+
+    def learned(members: Sequence[tuple[int, float]], name: str) -> list[Belief]:
+        """The beliefs of folds at KL weights, as a fleet."""
+        starts = []
+        for k, _ in members:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed_of((seed, "member", k)) % 2**32)
+                starts.append(net())
+        found = fleet(
+            starts,
+            (x, y),
+            learners=[
+                Variational(believed, noise, posterior=Family(scale=START), kl_weight=Tempered(weight))
+                for _, weight in members
+            ],
+            likelihood=Categorical() if classes else GaussianLearned(0.5 * (float(y.std()) or 1.0)),
+            seeds=[seed] * len(members),
+            rows=[kept[k][:even] for k, _ in members],
             epochs=most,
             batch_size=batch,
             lr=lr,
-            validation=(x[outside], y[outside]),
+            validation=[(x[held[k]], y[held[k]]) for k, _ in members],
             patience=max(5, most // 10),
-            seed=seed,
             device=device,
-            checkpoint=None if folder is None else Path(folder) / f"fold-{k}-weight-{weight:g}",
+            checkpoint=None if folder is None else Path(folder) / name,
             resume=folder is not None,
             progress=progress,
         )
-        return belief if device is None else belief.to("cpu")
+        return found if device is None else [belief.to("cpu") for belief in found]
 
-    trials, first = [], {}
-    for weight in kl_weights:
-        first[weight] = member(0, weight)
-        scores = [row["validation_nll"] for row in first[weight].record.history]
-        draws = first[weight].predict(x[fold == 0], DRAWS, seed)
-        nll = _nll(draws, y[fold == 0]) if classes else best_noise(draws.outputs, y[fold == 0])[1]
+    say(f"trying KL weights {', '.join(f'{w:g}' for w in kl_weights)}")
+    trials = []
+    first = dict(zip(kl_weights, learned([(0, weight) for weight in kl_weights], "weights"), strict=True))
+    for weight, belief in first.items():
+        scores = [row["validation_nll"] for row in belief.record.history]
+        draws = belief.predict(x[held[0]], DRAWS, seed)
+        nll = _nll(draws, y[held[0]]) if classes else best_noise(draws.outputs, y[held[0]])[1]
         trials.append(Trial(weight, nll, min(range(len(scores)), key=scores.__getitem__) + 1))
         say(f"KL weight {weight:g}: NLL {nll:.4f} on rows set aside, after {trials[-1].epochs} epochs")
     weight = min(trials, key=lambda trial: trial.nll).kl_weight
     beliefs = [first[weight]]
-    for k in range(1, count):
-        say(f"member {k + 1} of {count}, KL weight {weight:g}")
-        beliefs.append(member(k, weight))
+    if count > 1:
+        say(f"{count - 1} more members, KL weight {weight:g}")
+        beliefs += learned([(k, weight) for k in range(1, count)], f"members-{weight:g}")
 
-    parts = [b.predict(x[fold == k], DRAWS, seed) for k, b in enumerate(beliefs)]
-    aside = torch.cat([(fold == k).nonzero().flatten() for k in range(count)])
+    parts = [b.predict(x[held[k]], DRAWS, seed) for k, b in enumerate(beliefs)]
+    aside = torch.cat(held)
     outputs = torch.cat([part.outputs for part in parts], 1)
     sigma = None if classes else best_noise(outputs, y[aside])[0]
     likelihood: Likelihood = Categorical() if sigma is None else Gaussian(sigma)

@@ -84,10 +84,11 @@ class Passes:
                     take(batch.x, k),
                     batch.y[k],
                     [rows[k] for rows in noise],
+                    scale,
                 )
                 for k in range(len(self.first))
             ]
-            found = torch.stack(losses) * scale
+            found = torch.stack(losses)
         else:
             second = {} if self.second is None else self.second[0]
             nets, sets = len(batch.y), len(next(iter(self.first[0].values())))
@@ -99,7 +100,7 @@ class Passes:
                 )
             shared = sets > nets == 1
             x, y = (take(rows.x, 0), rows.y[0]) if shared else (rows.x, rows.y)
-            found = self._program(True, shared)(self.first[0], second, buffers, x, y, noise) * scale
+            found = self._program(True, shared)(self.first[0], second, buffers, x, y, noise, scale)
         found.sum().backward()
         return found.detach()
 
@@ -108,14 +109,16 @@ class Passes:
         key = together, shared, self.compiled
         if key not in self.programs:
 
-            def one(first: Named, second: Named, own: Named, x: Any, y: Tensor, noise: Sequence[Tensor]) -> Tensor:
+            def one(
+                first: Named, second: Named, own: Named, x: Any, y: Tensor, noise: Sequence[Tensor], scale: float
+            ) -> Tensor:
                 with self._met(first, second, Handed(noise)):
-                    return nll(self.problem, first, own, x, y)
+                    return nll(self.problem, first, own, x, y) * scale
 
             made: Callable[..., Tensor] = one
             if together:
                 rows = None if shared else 0
-                made = torch.vmap(one, in_dims=(0, 0, 0, rows, rows, 0), randomness="different")
+                made = torch.vmap(one, in_dims=(0, 0, 0, rows, rows, 0, None), randomness="different")
             self.programs[key] = torch.compile(made, dynamic=False) if self.compiled else made
         return self.programs[key]
 

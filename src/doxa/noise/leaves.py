@@ -85,8 +85,8 @@ class Piece:
     flat: Tensor
     epsilon: Tensor | None
     second: Tensor | None
-    first_gradient: Gathered
-    second_gradient: Gathered | None
+    first_gradient: Gathered | None = None
+    second_gradient: Gathered | None = None
 
     def part(self, own: slice) -> Piece:
         """The same stretch of one of several draws."""
@@ -97,6 +97,7 @@ class Piece:
 
     def gradients(self) -> tuple[Tensor, Tensor]:
         """By the first leaf, and what stands for the one by the scale: that of the second leaf, where there is one."""
+        assert self.first_gradient is not None
         first = self.first_gradient.rows
         return first, first if self.second_gradient is None else self.second_gradient.rows
 
@@ -134,7 +135,7 @@ class Leaves:
         self.second_flat = mean.new_zeros(members, random) if self.ruled else None
         self.second = None if self.second_flat is None else leaves_of(Layout(slots), self.second_flat, together)
 
-        def piece(run: list[Slot]) -> Piece:
+        def piece(run: list[Slot], gathers: bool = True) -> Piece:
             span, is_ruled = slice(run[0].start, run[-1].stop), ruled[run[0].name]
             cut = [None if t is None else t[:, span] for t in (scale, rho, epsilon, self.second_flat)]
             seconds = self.second if is_ruled else None
@@ -147,13 +148,15 @@ class Leaves:
                 self.flat[:, span],
                 cut[2] if noise.draws_weights or not is_ruled else None,
                 cut[3] if is_ruled else None,
-                Gathered(run, self.first, members, mean),
-                None if seconds is None else Gathered(run, seconds, members, mean),
+                Gathered(run, self.first, members, mean) if gathers else None,
+                Gathered(run, seconds, members, mean) if gathers and seconds is not None else None,
             )
 
         # Of a fleet that runs together, or alone, long gradients are taken as they are.
         steal = together or members == 1
         self.pieces = [piece(run) for run in runs(slots, lambda s: ruled[s.name], steal)]
+        # Drawing needs no gradients: neighbours are drawn in one stroke, however long.
+        self.strokes = [piece(run, gathers=False) for run in runs(slots, lambda s: ruled[s.name], steal=False)]
         tail = layout.slots[len(slots) :]
         self.tail = [Gathered(run, self.first, members, mean) for run in runs(tail, lambda s: True, steal)]
         self.tail_span = slice(random, layout.size)
@@ -162,7 +165,7 @@ class Leaves:
     def draw(self, stream: Stream, sign: float = 1.0, number: int = 0) -> None:
         """Fill the leaves of a draw from N(mean, scale²); `sign` −1 gives the antithetic one."""
         own = slice(number * self.nets, (number + 1) * self.nets)
-        for whole in self.pieces:
+        for whole in self.strokes:
             p = whole if self.draws == 1 else whole.part(own)
             if p.ruled:
                 assert self.noise.fill is not None
@@ -171,14 +174,12 @@ class Leaves:
                     p.flat.copy_(p.mean)
             else:
                 draw(p.flat, p.mean, p.scale, p.epsilon, p.rho, stream, p.span.start, sign)
-            if number == 0:
-                whole.first_gradient.clear()
-                if whole.second_gradient is not None:
-                    whole.second_gradient.clear()
         if self.flat is not self.mean and self.tail:
             self.flat[own, self.tail_span] = self.mean[:, self.tail_span]
-        for gathered in self.tail if number == 0 else ():
-            gathered.clear()
+        if number == 0:
+            each = (g for p in self.pieces for g in (p.first_gradient, p.second_gradient) if g is not None)
+            for gathered in (*each, *self.tail):
+                gathered.clear()
 
     def tail_gradient(self) -> Tensor:
         """By the point estimates [K, P − R], of all draws together."""

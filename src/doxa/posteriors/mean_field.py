@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -118,7 +119,14 @@ def spread(values: Tensor, groups: tuple[int, ...] | None) -> Tensor:
     """One value a group [..., G] -> one a weight [..., R]."""
     if groups is None:
         return values
-    return values.repeat_interleave(torch.tensor(groups, device=values.device), -1, output_size=sum(groups))
+    return values.index_select(-1, _group_of_each(groups, values.device))
+
+
+@functools.lru_cache(maxsize=16)
+def _group_of_each(groups: tuple[int, ...], device: torch.device) -> Tensor:
+    """[R]: the group that each weight belongs to; kept, so that a captured step copies nothing to the device."""
+    counts = torch.tensor(groups)
+    return torch.arange(len(groups)).repeat_interleave(counts).to(device)
 
 
 def gather(values: Tensor, groups: tuple[int, ...] | None) -> Tensor:

@@ -1,0 +1,195 @@
+"""Laws of fleets: what a member is alone, it is in company; early stopping, chunks, resume and rows of its own too."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import doxa
+from doxa import kl_weights, learners, likelihoods, noise, optimisers, posteriors, priors
+from doxa.errors import BadInput, Interrupted
+from zoo import CASES
+
+LEARNERS = {
+    "shared": lambda p, w: learners.variational(p, noise.shared, kl_weight=w),
+    "local": lambda p, w: learners.variational(p, noise.local, kl_weight=w),
+    "flipout": lambda p, w: learners.variational(p, noise.flipout, kl_weight=w),
+    "two samples": lambda p, w: learners.variational(p, noise.local, 2, kl_weight=w),
+    "antithetic": lambda p, w: learners.variational(p, noise.flipout, 4, antithetic=True, kl_weight=w),
+    "per layer": lambda p, w: learners.variational(p, posterior=posteriors.mean_field("layer"), kl_weight=w),
+    "point": lambda p, w: learners.point(p, w),
+    "dropout": lambda p, w: learners.dropout(0.3, 0.1, p, w),
+    "ensemble": lambda p, w: learners.ensemble(learners.variational(p, kl_weight=w), 2),
+}
+PRIORS = {
+    "gaussian": [priors.gaussian(s) for s in (0.1, 1.0, 3.0)],
+    "laplace": [priors.laplace(s) for s in (0.1, 1.0, 3.0)],
+    "scale_mixture": [priors.scale_mixture(s, 1.0, 0.01) for s in (0.25, 0.5, 0.75)],
+    "student_t": [priors.student_t(3.0, s) for s in (0.1, 1.0, 3.0)],
+}
+WEIGHTS = [kl_weights.tempered(0.1), kl_weights.uniform(), kl_weights.annealed(2)]
+SEEDS, RATES = [3, 8, 3], [1e-3, 1e-2, 3e-3]
+
+
+def rows(count: int = 60) -> tuple[torch.Tensor, torch.Tensor]:
+    x = torch.randn(count, 6, generator=torch.Generator().manual_seed(0))
+    return x, (x[:, 0] + x[:, 1].square() > 0.5).long()
+
+
+def net(seed: int = 0) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        # No bias before BatchNorm, which takes it away: Adam would make steps of the rounding errors of its gradient.
+        return nn.Sequential(nn.Linear(6, 9, bias=False), nn.BatchNorm1d(9), nn.Tanh(), nn.Linear(9, 2))
+
+
+KEYS = {"likelihood": likelihoods.categorical(), "epochs": 4, "batch_size": 16, "progress": False}
+
+
+def numbers(belief: doxa.Belief) -> list[torch.Tensor]:
+    parts = getattr(belief.posterior, "members", (belief.posterior,))
+    found = [t for p in parts for t in vars(p).values() if isinstance(t, torch.Tensor)]
+    return found + [b for own in belief.buffers for b in own.values()]
+
+
+def close(one: doxa.Belief, other: doxa.Belief) -> None:
+    for a, b in zip(numbers(one), numbers(other), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_member_is_what_it_is_alone(name: str, prior: str) -> None:
+    """Priors, KL weights, seeds and rates of their own, BatchNorm's statistics too: equal to rounding."""
+    each = [LEARNERS[name](p, w) for p, w in zip(PRIORS[prior], WEIGHTS, strict=True)]
+    found = doxa.fleet(net(), rows(), learners=each, seeds=SEEDS, lr=RATES, **KEYS)
+    for belief, learner, seed, rate in zip(found, each, SEEDS, RATES, strict=True):
+        alone = doxa.fit(net(), rows(), learner=learner, seed=seed, lr=rate, **KEYS)
+        close(belief, alone)
+        for row, other in zip(belief.record.history, alone.record.history, strict=True):
+            assert row == pytest.approx(other, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["lenet", "lstm", "transformer", "grouped", "tied_embedding", "batch_norm"])
+def test_every_kind_of_net_sails_in_a_fleet(name: str) -> None:
+    """Where many nets do not run as one program, they take turns."""
+    case = CASES.get(name) or CASES["strided"]
+    each = [learners.variational(priors.gaussian(s), noise.local) for s in (0.5, 2.0)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = doxa.fleet(case.net(), case.data(12), learners=each, seeds=[1, 2], **{**KEYS, "batch_size": 6})
+        for belief, learner, seed in zip(found, each, (1, 2), strict=True):
+            alone = doxa.fit(case.net(), case.data(12), learner=learner, seed=seed, **{**KEYS, "batch_size": 6})
+            close(belief, alone)
+
+
+@pytest.mark.parametrize("prior", ["gaussian", "scale_mixture", "student_t"])
+@pytest.mark.parametrize("name", ["shared", "local", "flipout"])
+@pytest.mark.parametrize("members", [1, 3])
+def test_draws_side_by_side_are_draws_one_after_the_other(
+    members: int, name: str, prior: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way of a GPU, taken here: all samples of a step as one program."""
+    each = [learners.variational(p, noise.TABLE[name], 4, antithetic=True) for p in PRIORS[prior][:members]]
+    after = doxa.fleet(net(), rows(), learners=each, **KEYS)
+    monkeypatch.setattr(sys.modules["doxa.learners.variational"], "side_by_side", lambda problem: True)
+    for one, other in zip(after, doxa.fleet(net(), rows(), learners=each, **KEYS), strict=True):
+        close(one, other)
+
+
+def test_members_may_have_starts_rows_and_validation_of_their_own() -> None:
+    x, y = rows()
+    fold = [torch.arange(60)[k::3] for k in range(3)]
+    kept = [torch.cat([fold[j] for j in range(3) if j != k]) for k in range(3)]
+    nets = [net(k) for k in range(3)]
+    learner = learners.variational(priors.gaussian(1.0))
+    keys = {**KEYS, "epochs": 30, "patience": 2, "lr": 0.05}
+    held = [(x[fold[k]], y[fold[k]]) for k in range(3)]
+    found = doxa.fleet(nets, (x, y), learners=learner, rows=kept, validation=held, **keys)
+    lengths = set()
+    for k, belief in enumerate(found):
+        alone = doxa.fit(nets[k], (x[kept[k]], y[kept[k]]), learner=learner, validation=held[k], **keys)
+        lengths.add(len(alone.record.history))
+        assert len(belief.record.history) == len(alone.record.history), "each stops when it would alone"
+        assert belief.record.settings["steps"] == alone.record.settings["steps"]
+        close(belief, alone)
+    assert len(lengths) > 1
+    assert max(lengths) < 30
+
+
+def test_kinds_and_chunks_come_back_in_order() -> None:
+    each = [LEARNERS[n](priors.gaussian(1.0), WEIGHTS[0]) for n in ("shared", "point", "shared", "local", "point")]
+    found = doxa.fleet(net(), rows(), learners=each, seeds=list(range(5)), at_once=1, **KEYS)
+    whole = doxa.fleet(net(), rows(), learners=each, seeds=list(range(5)), **KEYS)
+    for belief, other, learner in zip(found, whole, each, strict=True):
+        assert belief.record.settings["learner"] == doxa.checkpoint.describe(learner)
+        close(belief, other)
+
+
+class Interrupting(nn.Module):
+    """A net that asks to stop at its n-th pass."""
+
+    def __init__(self, at: int = -1) -> None:
+        super().__init__()
+        self.net, self.left = net(), at
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.left -= self.training
+        if self.left == 0:
+            import signal
+
+            signal.raise_signal(signal.SIGINT)
+        return self.net(x)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_resumed_fleet_is_the_uninterrupted_one_to_the_byte(name: str, tmp_path: Path) -> None:
+    each = [LEARNERS[name](p, w) for p, w in zip(PRIORS["gaussian"], WEIGHTS, strict=True)]
+
+    def run(module: nn.Module, folder: str, **more: Any) -> None:
+        doxa.fleet(module, rows(), learners=each, seeds=SEEDS, lr=RATES, checkpoint=tmp_path / folder, **KEYS, **more)
+
+    run(Interrupting(), "whole")
+    with pytest.raises(Interrupted) as caught:
+        run(Interrupting(8), "cut")
+    assert len(caught.value.belief) == 3
+    run(Interrupting(), "cut", resume=True)
+    names = sorted(p.name for p in (tmp_path / "whole").iterdir())
+    assert names == ["belief-0.doxa", "belief-1.doxa", "belief-2.doxa", "checkpoint.doxa"]
+    for file in names:
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "cut" / file).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("said", "keys"),
+    [
+        ("one a member", {"seeds": [1, 2, 3]}),
+        ("at least one member", {"learners": []}),
+        ("one architecture", {"net": [net(), nn.Linear(6, 2)]}),
+        ("one learning rate for all", {"optimiser": torch.optim.SGD, "lr": [0.1, 0.2]}),
+        ("indices from 0 to 59", {"rows": [torch.tensor([0, 60])] * 2}),
+    ],
+)
+def test_what_makes_no_fleet_is_refused(said: str, keys: dict[str, Any]) -> None:
+    given = {"net": net(), "learners": [learners.point(), learners.point()], **KEYS, **keys}
+    with pytest.raises(BadInput, match=said):
+        doxa.fleet(given.pop("net"), rows(), **given)
+
+
+@pytest.mark.parametrize("optimiser", [optimisers.sgd(), optimisers.sgd(0.9), optimisers.adam(0.8, 0.99)])
+def test_doxa_s_optimisers_are_torch_s(optimiser: Any) -> None:
+    """One net, one rate: the same path as torch's own."""
+    settings = vars(optimiser)
+    if "momentum" in settings:
+        theirs = lambda p: torch.optim.SGD(p, 0.1, momentum=settings["momentum"])  # noqa: E731
+    else:
+        theirs = lambda p: torch.optim.Adam(p, 0.1, (settings["first"], settings["second"]))  # noqa: E731
+    learner = learners.variational(priors.gaussian(1.0), noise.local)
+    ours = doxa.fit(net(), rows(), learner=learner, optimiser=optimiser, lr=0.1, **KEYS)
+    close(ours, doxa.fit(net(), rows(), learner=learner, optimiser=theirs, **KEYS))
