@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import pytest
 import torch
 
 import doxa
-from doxa import learners, likelihoods, noise, priors
+from doxa import flat, learners, likelihoods, noise, priors
 from doxa.errors import Interrupted
+from doxa.philox import Stream, fill_kept, fill_normals, fill_signs, order
 from doxa.runs import Plan, gathered, learn, open_run, predict_table
 from laws.test_learners import LEARNERS, small, wrapped
+from test_native import PAIRS, pulls, rows
 from zoo import CASES
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
@@ -129,3 +132,80 @@ def test_a_table_is_learned_on_the_device_and_asked_anywhere(learner: str, tmp_p
     there = predict_table(open_run(tmp_path / "r", "cuda"), table, samples=20)["mean"]
     here = predict_table(open_run(tmp_path / "r", "cpu"), table, samples=20)["mean"]
     assert abs(there - here).max() < 0.5  # other draws, the same belief
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_captured_is_eager_to_the_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorded step runs the kernels of the written one: no bit differs."""
+    x, y = torch.randn(96, 6), torch.randint(0, 3, (96,))
+
+    def learned() -> doxa.Belief:
+        torch.manual_seed(0)
+        return doxa.fit(
+            doxa.nets.mlp(6, (20, 20), 3),
+            (x, y),
+            learner=LEARNERS[name],
+            likelihood=likelihoods.categorical(),
+            epochs=6,
+            batch_size=20,
+            device="cuda",
+            progress=False,
+        )
+
+    captured = learned()
+    monkeypatch.setattr(doxa.run, "captured", lambda *_: None)
+    torch.testing.assert_close(captured.posterior.mean, learned().posterior.mean, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_fleet_on_the_device_is_its_members_alone_and_resumes_to_the_byte(name: str, tmp_path) -> None:
+    x, y = torch.randn(96, 6), torch.randint(0, 3, (96,))
+    torch.manual_seed(0)
+    keys = {"likelihood": likelihoods.categorical(), "batch_size": 20, "device": "cuda", "progress": False}
+    each, net = [LEARNERS[name]] * 3, doxa.nets.mlp(6, (20, 20), 3)
+    whole = doxa.fleet(net, (x, y), learners=each, seeds=[1, 2, 3], epochs=6, checkpoint=tmp_path / "whole", **keys)
+    for belief, seed in zip(whole, (1, 2, 3), strict=True):
+        alone = doxa.fit(net, (x, y), learner=LEARNERS[name], seed=seed, epochs=6, **keys)
+        torch.testing.assert_close(belief.posterior.mean, alone.posterior.mean, rtol=1e-4, atol=1e-5)
+    doxa.fleet(net, (x, y), learners=each, seeds=[1, 2, 3], epochs=3, checkpoint=tmp_path / "cut", **keys)
+    doxa.fleet(net, (x, y), learners=each, seeds=[1, 2, 3], epochs=6, checkpoint=tmp_path / "cut", resume=True, **keys)
+    for k in range(3):
+        file = f"belief-{k}.doxa"
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "cut" / file).read_bytes()
+
+
+@pytest.mark.parametrize(("turn", "kind"), PAIRS)
+def test_the_triton_step_is_torch_s(turn, kind) -> None:
+    """Gradients and Adam's steps, three nets wide, beside the CPU's."""
+    found = []
+    for device in ("cpu", "cuda"):
+        mean, rho, gradient, given, epsilon, by_mean, by_rho = (r.to(device) for r in rows(7, 40_001))
+        given = gradient if kind is flat.Pull.MIXTURE else given
+        own = pulls(kind, 40_001)
+        moved = [None if t is None else t.to(device) for t in (own.about, own.centres, own.precisions)]
+        weights, rates = torch.tensor([0.3, 1e-3, 1.0], device=device), torch.tensor([0.01, 0.1, -1.0], device=device)
+        slopes = flat.Slopes(mean, rho, gradient, given, epsilon, turn, weights, flat.Pulls(kind, *moved))
+        flat.fill_gradients(slopes, by_mean, by_rho)
+        kept = [by_mean.cpu(), by_rho.cpu()]
+        moments = flat.Moments.of(mean), flat.Moments.of(rho)
+        for number in (1, 2):
+            flat.descend(slopes, flat.Pace.at(rates, number), *moments)
+        found.append([*kept, mean.cpu(), rho.cpu()])
+    for ours, theirs in zip(*found, strict=True):
+        far = (ours - theirs).abs() > 2e-5 + 2e-5 * theirs.abs()
+        assert int(far.sum()) <= 1e-3 * ours.numel()
+
+
+@pytest.mark.parametrize("start", [0, 1023, 2**40 + 3])
+def test_the_streams_are_the_cpu_s(start: int) -> None:
+    seeds = torch.tensor([12345, 2**62 + 7, 9])
+    here, there = torch.empty(3, 40_001), torch.empty(3, 40_001, device="cuda")
+    for fill, exact in (
+        (partial(fill_normals, start=start), False),
+        (fill_signs, True),
+        (partial(fill_kept, rate=0.3), True),
+    ):
+        fill(here, Stream(seeds, 2**31 + 5, 3))
+        fill(there, Stream(seeds.cuda(), 2**31 + 5, 3))
+        torch.testing.assert_close(there.cpu(), here, rtol=0, atol=0 if exact else 2e-6)
+    assert torch.equal(order(Stream(seeds.cuda(), 4), 1000).cpu(), order(Stream(seeds, 4), 1000))

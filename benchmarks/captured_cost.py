@@ -1,0 +1,239 @@
+"""What does a captured step cost on a GPU, as a ratio to the same plain net, captured too?
+
+Both are whole steps, batch gathered by index on the device, recorded as a CUDA graph; the plain net is compiled and has
+torch's fused Adam. Matrices are multiplied in TF32 in both. Also fleets, and a long run of MNIST's size.
+
+    python benchmarks/captured_cost.py [--only mlp] [--epochs 600] [--out results/bench/captured_cost.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from vgg import vgg
+
+import doxa
+from doxa.capture import Captured
+from doxa.contracts import Learner
+from doxa.feed import InMemory
+from doxa.fit import Member, keys, pose
+from doxa.layout import mode
+from doxa.randomness import seed_of
+from doxa.results import stamp
+
+ROWS, BATCH, REPLAYS = 60_000, 128, 300
+GAUSSIAN, MIXTURE = doxa.priors.gaussian(1.0), doxa.priors.scale_mixture()
+variational = doxa.learners.variational
+
+LEARNERS: dict[str, Learner] = {
+    "shared": variational(GAUSSIAN),
+    "shared, scale mixture": variational(MIXTURE),
+    "shared, two samples": variational(GAUSSIAN, samples=2),
+    "local": variational(GAUSSIAN, doxa.noise.local),
+    "flipout": variational(GAUSSIAN, doxa.noise.flipout),
+}
+
+
+def mlp(width: int) -> nn.Module:
+    return doxa.nets.mlp(784, (width, width), 10)
+
+
+NETS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], tuple[str, ...]]] = {
+    "784-1200-1200-10": (lambda: mlp(1200), (784,), tuple(LEARNERS)),
+    "784-400-400-10": (lambda: mlp(400), (784,), ("shared",)),
+    "LeNet-5": (doxa.nets.lenet5, (1, 28, 28), ("shared", "local", "flipout")),
+    "VGG with BatchNorm": (vgg, (3, 32, 32), ("shared", "flipout")),
+}
+FLEETS = {"100 units, 64 nets": (100, 64), "400 units, 64 nets": (400, 64), "1200 units, 16 nets": (1200, 16)}
+
+
+def data(shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    return torch.rand(ROWS, *shape, device="cuda"), torch.randint(0, 10, (ROWS,), device="cuda")
+
+
+def plain(net: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
+    """The step of a plain net as a recording."""
+    net = net.cuda()
+    optimiser = torch.optim.Adam(net.parameters(), torch.tensor(1e-3, device="cuda"), fused=True, capturable=True)
+    order, position = torch.randperm(ROWS, device="cuda"), torch.zeros(1, dtype=torch.int64, device="cuda")
+    places, running = torch.arange(BATCH, device="cuda"), torch.zeros((), dtype=torch.float64, device="cuda")
+    loss = torch.compile(lambda x, y: F.cross_entropy(net(x), y))
+
+    def step() -> None:
+        index = order.index_select(0, position * BATCH + places)
+        optimiser.zero_grad()
+        found = loss(x[index], y[index])
+        found.backward()
+        optimiser.step()
+        running.add_(found.detach())
+        position.add_(1)
+
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+
+    def replay() -> None:
+        graph.replay()
+
+    replay.rewind = position.zero_  # type: ignore[attr-defined]
+    return replay
+
+
+def believed(
+    net: nn.Module, x: torch.Tensor, y: torch.Tensor, learners: Sequence[Learner], compiled: bool
+) -> Callable[[], None]:
+    """The step of beliefs as a recording, as `fit` makes it."""
+    members = [Member(net, learner, seed) for seed, learner in enumerate(learners)]
+    source = InMemory(x, y, BATCH)
+    problem = pose(members, source, doxa.likelihoods.categorical(), None, x.device, None)
+    training = learners[0].start(problem, list(learners))
+    words = torch.tensor([seed_of(key) for key in keys(members)], device="cuda")
+    with mode(net, training=True):
+        recorded = Captured(training, doxa.optimisers.adam().start(training), source, words, compiled)
+    nets = training.nets
+    recorded.table[:, :nets], recorded.table[:, nets : 2 * nets], recorded.table[:, 2 * nets :] = 1 / ROWS, 1e-3, 0.5
+
+    def replay() -> None:
+        recorded.graphs[BATCH].replay()
+
+    replay.rewind = recorded.position.zero_  # type: ignore[attr-defined]
+    return replay
+
+
+def microseconds(replay: Any, times: int) -> float:
+    replay.rewind()
+    start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(times):
+        replay()
+    stop.record()
+    torch.cuda.synchronize()
+    return 1e3 * start.elapsed_time(stop) / times
+
+
+def compared(base: Callable[[], None], ours: Callable[[], None], rounds: int, times: int) -> dict[str, float]:
+    """Taken in turn, many rounds; the ratio is the median over rounds."""
+    for replay in (base, ours):
+        microseconds(replay, 20)
+    pairs = [(microseconds(base, times), microseconds(ours, times)) for _ in range(rounds)]
+    ratios = sorted(b / a for a, b in pairs)
+    return {
+        "ratio": statistics.median(ratios),
+        "low": ratios[len(ratios) // 4],
+        "high": ratios[3 * len(ratios) // 4],
+        "plain_us": statistics.median(a for a, _ in pairs),
+        "us": statistics.median(b for _, b in pairs),
+    }
+
+
+def steps(name: str, rounds: int) -> dict[str, dict[str, float]]:
+    make, shape, learners = NETS[name]
+    x, y = data(shape)
+    times = REPLAYS if len(shape) == 1 else 60
+    torch._dynamo.reset()
+    base, found = plain(make(), x, y), {}
+    for learner in learners:
+        for compiled in (True, False):
+            ours = believed(make(), x, y, [LEARNERS[learner]], compiled)
+            case = f"{name}, {learner}{'' if compiled else ', not compiled'}"
+            found[case] = r = compared(base, ours, rounds, times)
+            spread = f"[{r['low']:.2f}, {r['high']:.2f}]"
+            print(f"{case:55s} {r['ratio']:5.2f}  {spread}  {r['plain_us']:.0f} -> {r['us']:.0f} us", flush=True)
+    return found
+
+
+def fleets(rounds: int) -> dict[str, dict[str, float]]:
+    x, y = data((784,))
+    found = {}
+    for name, (width, nets) in FLEETS.items():
+        replay = believed(mlp(width), x, y, [variational(GAUSSIAN)] * nets, compiled=False)
+        microseconds(replay, 20)
+        per_net = statistics.median(microseconds(replay, 100) / nets for _ in range(rounds))
+        found[name] = {"us_per_net": per_net}
+        print(f"fleet of {name:45s} {per_net:6.1f} us a net and step", flush=True)
+    return found
+
+
+def memory() -> dict[str, float]:
+    """Growth of the peak of allocated memory, 1200 units, one shared sample, in bytes."""
+    x, y = data((784,))
+    found = {}
+    for kind in ("plain", "belief"):
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        made = plain(mlp(1200), x, y) if kind == "plain" else believed(mlp(1200), x, y, [variational(GAUSSIAN)], True)
+        microseconds(made, 5)
+        found[kind] = torch.cuda.max_memory_allocated() - before
+        del made
+    print(f"peak memory {found['belief'] / found['plain']:.2f} times, {found}", flush=True)
+    return {"ratio": found["belief"] / found["plain"], **{f"{k}_mb": v / 1e6 for k, v in found.items()}}
+
+
+def long_run(epochs: int) -> dict[str, float]:
+    """A run of MNIST's size, 1200 units, two samples, by `doxa.fit` from beginning to end."""
+    x, y = data((784,))
+    start = time.perf_counter()
+    doxa.fit(
+        mlp(1200).cuda(),
+        (x, y),
+        learner=variational(GAUSSIAN, samples=2),
+        likelihood=doxa.likelihoods.categorical(),
+        epochs=epochs,
+        lr=1e-4,
+        progress=False,
+    )
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - start
+    print(f"{epochs} epochs of 60,000 rows, 1200 units, two samples: {seconds:.1f} s", flush=True)
+    return {"epochs": epochs, "seconds": seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", default="", help="only the nets whose name holds this")
+    parser.add_argument("--epochs", type=int, default=600)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_float32_matmul_precision("high")
+    start = time.perf_counter()
+    content: dict[str, Any] = {"steps": {}}
+
+    def keep() -> None:
+        if args.out:
+            settings = {"batch": BATCH, "rounds": args.rounds, "gpu": torch.cuda.get_device_name(), "matmul": "tf32"}
+            args.out.parent.mkdir(parents=True, exist_ok=True)
+            args.out.write_text(json.dumps({**stamp(settings, [0], start), **content}, indent=1) + "\n")
+
+    content["memory"] = memory()
+    content["fleets"] = fleets(args.rounds)
+    if args.epochs:
+        content["long_run"] = long_run(args.epochs)
+    for name in NETS:
+        if args.only in name:
+            content["steps"] |= steps(name, args.rounds)
+            keep()
+
+
+if __name__ == "__main__":
+    main()
