@@ -93,6 +93,7 @@ def plain(net: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None
         graph.replay()
 
     replay.rewind = position.zero_  # type: ignore[attr-defined]
+    replay.kept = step  # type: ignore[attr-defined]  # the recording reads memory that must not be given back
     return replay
 
 
@@ -210,7 +211,7 @@ def long_run(epochs: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--only", default="", help="only the nets whose name holds this")
+    parser.add_argument("--only", default="", help="only the nets whose name holds one of these, between commas")
     parser.add_argument("--epochs", type=int, default=600)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -227,12 +228,13 @@ def main() -> None:
 
     content["memory"] = memory()
     content["fleets"] = fleets(args.rounds)
-    if args.epochs:
-        content["long_run"] = long_run(args.epochs)
     for name in NETS:
-        if args.only in name:
+        if any(word in name for word in args.only.split(",")):
             content["steps"] |= steps(name, args.rounds)
             keep()
+    if args.epochs:
+        content["long_run"] = long_run(args.epochs)
+        keep()
 
 
 if __name__ == "__main__":
