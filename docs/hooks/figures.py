@@ -69,6 +69,43 @@ def memory() -> str:
     return table(("net", "learned with", "plain, MB", "belief, MB", "ratio"), rows, words=2)
 
 
+def captured_cost() -> str:
+    """Every captured step that was measured, with its net compiled and without."""
+    found = bench("captured_cost")["steps"]
+    rows = []
+    for name, whole in found.items():
+        if name.endswith(", not compiled"):
+            continue
+        net, _, how = name.partition(", ")
+        less = found.get(f"{name}, not compiled")
+        numbers = f"{whole['plain_us']:.0f}", f"{whole['us']:.0f}", f"{whole['ratio']:.2f}"
+        rows.append((net, how, *numbers, "–" if less is None else f"{less['ratio']:.2f}"))
+    heads = ("net", "learned with", "plain, µs", "belief, µs", "ratio", "ratio, net not compiled")
+    return table(heads, rows, words=2)
+
+
+def captured_fleets() -> str:
+    """What a net of a fleet costs on a GPU."""
+    found = bench("captured_cost")["fleets"]
+    return table(("fleet", "µs a net and step"), [(k, f"{v['us_per_net']:.1f}") for k, v in found.items()], words=1)
+
+
+def long_run() -> str:
+    """How long a run of many epochs took on a GPU, in words."""
+    found = bench("captured_cost")["long_run"]
+    return f"{found['epochs']:.0f} epochs took {found['seconds']:.0f} seconds"
+
+
+def fleet_cost() -> str:
+    """What fleets gained on the CPU."""
+    rows = []
+    for name, found in bench("fleet_cost")["fleets"].items():
+        nets, _, noise = name.rpartition(", ")
+        numbers = f"{found['one_by_one_ms']:.1f}", f"{found['together_ms']:.1f}", f"{found['gain']:.2f}"
+        rows.append((nets, noise, *numbers))
+    return table(("fleet", "noise", "one by one, ms", "together, ms", "times faster"), rows, words=2)
+
+
 def mnist() -> str:
     """Test scores after ten epochs of MNIST."""
     columns = {"error": "error, %", "nll": "NLL", "ece": "ECE, %", "brier": "Brier"}
@@ -141,7 +178,7 @@ def settings(name: str) -> str:
 
 def other_benchmarks() -> str:
     """Benchmarks that this page has no words for yet, with the settings they wrote down."""
-    known = ("step_cost", "mnist_ten_epochs", "estimators")
+    known = ("step_cost", "mnist_ten_epochs", "estimators", "captured_cost", "fleet_cost")
     names = [path.stem for path in sorted(BENCH.glob("*.json")) if path.stem not in known]
     return "\n\n".join(f"## {name.replace('_', ' ')}\n\n{settings(name)}.\n\n{stamp(name)}" for name in names)
 
@@ -261,5 +298,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         settings,
         stamp,
         step_cost,
+        captured_cost,
+        captured_fleets,
+        fleet_cost,
+        long_run,
     )
 }

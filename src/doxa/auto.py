@@ -150,7 +150,7 @@ def choose(
     weight = min(trials, key=lambda trial: trial.nll).kl_weight
     beliefs = [first[weight]]
     if count > 1:
-        say(f"{count - 1} more members, KL weight {weight:g}")
+        say(f"{count - 1} more {'member' if count == 2 else 'members'}, KL weight {weight:g}")
         beliefs += learned([(k, weight) for k in range(1, count)], f"members-{weight:g}")
 
     parts = [b.predict(x[held[k]], DRAWS, seed) for k, b in enumerate(beliefs)]

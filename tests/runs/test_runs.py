@@ -182,7 +182,7 @@ def test_a_run_goes_on_to_the_same_bytes(table: Path, tmp_path: Path) -> None:
         pass
 
     def stop(words: str) -> None:
-        if "member 2" in words:
+        if "more member" in words:
             raise Stop
 
     with pytest.raises(Stop):
