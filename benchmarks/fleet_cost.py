@@ -17,16 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from step_cost import BATCH, believed
 
 import doxa
-from doxa.contracts import Batch, Now
-from doxa.feed import InMemory
-from doxa.fit import Member, keys, pose
-from doxa.philox import Stream
-from doxa.randomness import seed_of
 from doxa.results import stamp
 
-SIZE, BATCH = 60_000, 128
 NOISES = ("shared", "local", "flipout")
 CASES = {
     "64-100-100-10, 16 nets": (64, 100, 16),
@@ -40,24 +35,7 @@ def stepping(inputs: int, width: int, nets: int, noise: str, device: str) -> Cal
     torch.manual_seed(0)
     net = doxa.nets.mlp(inputs, (width, width), 10).to(device)
     x, y = torch.randn(BATCH, inputs, device=device), torch.randint(0, 10, (BATCH,), device=device)
-    learner = doxa.learners.variational(doxa.priors.gaussian(1.0), doxa.noise.TABLE[noise])
-    members = [Member(net, learner, seed) for seed in range(nets)]
-    problem = pose(members, InMemory(x, y, BATCH), doxa.likelihoods.categorical(), None, x.device, None)
-    training = learner.start(problem, [learner] * nets)
-    optimiser = doxa.optimisers.adam().start(training)
-    batch = Batch(x.expand(nets, -1, -1).contiguous(), y.expand(nets, -1).contiguous())
-    words = torch.tensor([seed_of(key) for key in keys(members)], device=device)
-    weights, rates = torch.full((nets,), 1 / SIZE, device=device), torch.full((nets,), 1e-3, device=device)
-    done = 0
-
-    def step() -> None:
-        nonlocal done
-        now = Now(Stream(words, done), weights)
-        training.step(batch, now)
-        optimiser.step(now, rates, optimiser.corrections(done + 1))
-        done += 1
-
-    return step
+    return believed(net, x, y, doxa.learners.variational(doxa.priors.gaussian(1.0), doxa.noise.TABLE[noise]), nets)
 
 
 def seconds(step: Callable[[], None], times: int) -> float:

@@ -26,7 +26,7 @@ from torch import nn
 import doxa
 from doxa.contracts import Batch, Now
 from doxa.feed import InMemory
-from doxa.fit import Member, pose
+from doxa.fit import Member, keys, pose
 from doxa.philox import Stream
 from doxa.randomness import seed_of
 from doxa.results import stamp
@@ -46,14 +46,17 @@ def plain(net: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None
     return step
 
 
-def believed(net: nn.Module, x: torch.Tensor, y: torch.Tensor, learner: doxa.contracts.Learner) -> Callable[[], None]:
-    member = Member(net, learner)
-    source = InMemory(x, y, BATCH)
-    problem = pose([member], source, doxa.likelihoods.categorical(), None, x.device, None)
-    training = learner.start(problem, [learner])
+def believed(
+    net: nn.Module, x: torch.Tensor, y: torch.Tensor, learner: doxa.contracts.Learner, nets: int = 1
+) -> Callable[[], None]:
+    """The training step of a belief, or of several as one program."""
+    members = [Member(net, learner, seed) for seed in range(nets)]
+    problem = pose(members, InMemory(x, y, BATCH), doxa.likelihoods.categorical(), None, x.device, None)
+    training = learner.start(problem, [learner] * nets)
     optimiser = doxa.optimisers.adam().start(training)
-    batch, words = Batch(x[None], y[None]), torch.tensor([seed_of((0,))], device=x.device)
-    weights, rates = torch.full((1,), 1 / SIZE, device=x.device), torch.full((1,), 1e-3, device=x.device)
+    batch = Batch(torch.stack([x] * nets), torch.stack([y] * nets))
+    words = torch.tensor([seed_of(key) for key in keys(members)], device=x.device)
+    weights, rates = torch.full((nets,), 1 / SIZE, device=x.device), torch.full((nets,), 1e-3, device=x.device)
     done = 0
 
     def step() -> None:
