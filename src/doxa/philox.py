@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -88,9 +89,7 @@ def fill_normals(out: Tensor, stream: Stream, start: int = 0, sign: float = 1.0)
         written(out)
         return
     if out.dtype != torch.float32:
-        made = torch.empty(members, n, device=out.device)
-        fill_normals(made, stream, start, sign)
-        out.copy_(made)
+        out.copy_(_single(fill_normals, out, stream, start, sign))
         return
     for first, groups in _stretches(start, start + n, GROUP, out):
         a, b, c, d = _groups(stream, first, groups, out.device)
@@ -111,6 +110,9 @@ def fill_signs(out: Tensor, stream: Stream) -> None:
     if compiled is not None:
         compiled(members, at(stream.seeds), stream.high, n, stride(out), at(out))
         written(out)
+        return
+    if out.dtype != torch.float32:
+        out.copy_(_single(fill_signs, out, stream))
         return
     bits = torch.arange(32, device=out.device)[:, None]
     for first, groups in _stretches(0, n, 32 * GROUP, out):
@@ -133,6 +135,9 @@ def fill_kept(out: Tensor, stream: Stream, rate: float) -> None:
         compiled(members, at(stream.seeds), stream.high, n, threshold, value, stride(out), at(out))
         written(out)
         return
+    if out.dtype != torch.float32:
+        out.copy_(_single(fill_kept, out, stream, rate))
+        return
     for first, groups in _stretches(0, n, GROUP, out):
         found = torch.stack(_groups(stream, first, groups, out.device), 2).reshape(members, -1)
         low, high = first * GROUP, min((first + groups) * GROUP, n)
@@ -144,6 +149,13 @@ def order(stream: Stream, rows: int) -> Tensor:
     counter = torch.arange(rows, device=stream.seeds.device).expand(len(stream.seeds), rows)
     a, b, _, _ = words(stream.seeds[:, None], counter, stream.high)
     return ((a << 31) + (b >> 1)).argsort(dim=1, stable=True)
+
+
+def _single(fill: Callable[..., None], out: Tensor, stream: Stream, *more: float) -> Tensor:
+    """The same numbers in float32, in which they are made whatever the dtype."""
+    made = torch.empty(out.shape, device=out.device)
+    fill(made, stream, *more)
+    return made
 
 
 def _told(stream: Stream) -> tuple[Tensor, Tensor, int]:

@@ -51,8 +51,9 @@ def test_control_c_while_the_program_is_imported_is_one_line(after: float) -> No
     process = script("version")
     time.sleep(after)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, "", "doxa: interrupted\n")
+    _, err = process.communicate(timeout=60)
+    # The interruption waits for the last import; what little is left of the command may be quicker than it.
+    assert (process.returncode, err) == (130, "doxa: interrupted\n")
 
 
 @pytest.mark.parametrize("after", [0.0, 2.0, 5.0])
