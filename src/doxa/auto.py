@@ -17,7 +17,7 @@ from doxa.errors import BadInput, whole
 from doxa.fleet import fleet
 from doxa.judge.recalibration import levels_of
 from doxa.kl_weights.tempered import Tempered
-from doxa.layout import LIKELIHOOD, Layout, lay_out
+from doxa.layout import LIKELIHOOD, Chooser, Layout, lay_out
 from doxa.learners.variational import Variational
 from doxa.likelihoods.categorical import Categorical
 from doxa.likelihoods.gaussian import Gaussian, GaussianLearned
@@ -201,12 +201,12 @@ def _nll(draws: Draws, y: Tensor) -> float:
     return -float((log_p.logsumexp(0) - math.log(len(log_p))).mean())
 
 
-def by_fan_in(net: nn.Module) -> GaussianPrior:
+def by_fan_in(net: nn.Module, random: Chooser | None = None) -> GaussianPrior:
     """N(0, 1/fan-in) for every weight and N(0, 1) for every bias: outputs of unit size at every width.
 
     Neal (1996), Bayesian learning for neural networks.
     """
-    layout, start = lay_out(net)
+    layout, start = lay_out(net, random)
     scale = torch.ones(layout.random, dtype=start.dtype)
     for slot in layout.random_slots:
         if len(slot.shape) > 1:

@@ -32,6 +32,7 @@ def fit(
     prior: knobs.Prior = None,
     posterior: knobs.Posterior = None,
     likelihood: knobs.Likelihood = None,
+    random: knobs.Random = None,
     learner: knobs.Learner = None,
     noise: knobs.Noise = None,
     kl_weight: knobs.KLWeight = None,

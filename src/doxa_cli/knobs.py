@@ -50,6 +50,10 @@ Posterior = Annotated[
 ]
 Likelihood = Annotated[str | None, _one_of(LIKELIHOODS, "LIKELIHOOD", BELIEF, ".", "by the target")]
 
+Random = Annotated[
+    str | None, option("NAMES", "Weights that are beliefs, as in '4.*,*.bias'.", panel=BELIEF, default="all")
+]
+
 Learner = Annotated[
     str | None,
     _one_of(

@@ -145,6 +145,15 @@ def test_every_knob_reaches_the_learner(table: Path, tmp_path: Path) -> None:
         assert word.lower() in settings.lower()
 
 
+def test_some_weights_may_be_beliefs_and_others_points(table: Path, tmp_path: Path) -> None:
+    plan = Plan(net="mlp:8,8", learner="variational", random="*.5.*", epochs=2)
+    run = learn(gathered(str(table), "price"), plan, tmp_path / "r", progress=False)
+    beliefs = {slot.name for slot in run.belief.layout.random_slots}
+    assert beliefs == {n for n, _ in run.belief.net.named_parameters() if ".5." in n}
+    assert len(beliefs) == 2
+    assert np.isfinite(predict_table(open_run(tmp_path / "r"), str(table), samples=5)["std"]).all()
+
+
 def test_every_knob_of_the_other_learners_reaches_them(table: Path, tmp_path: Path) -> None:
     plan = Plan(
         net="mlp:8,8",
@@ -268,6 +277,7 @@ def test_settings_that_are_none_are_refused(settings: dict[str, Any], said: str)
         (Plan(learner="point", optimiser="sgd:momentun=1"), "makes no optimiser"),
         (Plan(learner="point", autocast="float8"), "no precision 'float8'"),
         (Plan(optimiser="sgd"), "name a learner"),
+        (Plan(learner="variational", random="9.*"), "no weight of the net is called '9"),
     ],
 )
 def test_plans_that_make_no_sense_are_refused(plan: Plan, said: str, table: Path, tmp_path: Path) -> None:

@@ -188,6 +188,7 @@ def _require_sense(net: nn.Module, material: Material, plan: Plan) -> None:
         plan.makes_rate()
         plan.makes_optimiser()
         plan.precision()
+        plan.chooser(net)
 
 
 def _fresh(material: Material, plan: Plan, units: list[Any]) -> nn.Module:
@@ -265,6 +266,7 @@ def _fitted(net: nn.Module, material: Material, plan: Plan, folder: Path, progre
         validation=(x[aside], y[aside]) if patient else None,
         patience=plan.patience,
         validation_samples=plan.validation_samples,
+        random=plan.chooser(net),
         seed=plan.seed,
         device=plan.device,
         optimiser=plan.makes_optimiser(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from doxa.auto import by_fan_in
 from doxa.contracts import Learner, Likelihood, Prior, Schedule
 from doxa.errors import BadInput, nearest, shown, whole
 from doxa.fit import Optimiser
+from doxa.layout import Chooser
 from doxa.learners.dropout import Dropout
 from doxa.learners.ensemble import Ensemble
 from doxa.learners.point import Point
@@ -39,6 +41,7 @@ UNUSED = {
         "same_start",
         "optimiser",
         "autocast",
+        "random",
         "validation_samples",
         "checkpoint_every",
     ),
@@ -85,6 +88,7 @@ class Plan:
     prior: str | None = None
     posterior: str = "mean_field"
     noise: str = "local"
+    random: str | None = None  # names of weights that are beliefs, as in 4.*,*.bias
     likelihood: str | None = None
     kl_weight: str | None = None
     samples: int = 1  # draws a step
@@ -128,7 +132,7 @@ class Plan:
             if value is not None and not fits(value):
                 raise BadInput(f"the setting {name} must be of type {kind}; got {value!r}")
         texts = {"net", "learner", "prior", "posterior", "noise", "likelihood", "kl_weight", "lr"}
-        texts |= {"optimiser", "autocast", "device"}
+        texts |= {"random", "optimiser", "autocast", "device"}
         worded: dict[str, Any] = {k: str(v) if k in texts and v is not None else v for k, v in settings.items()}
         return cls(**worded)
 
@@ -205,7 +209,7 @@ class Plan:
 
     def makes_prior(self, net: nn.Module) -> Prior:
         """The prior named, or N(0, 1/fan-in)."""
-        return by_fan_in(net) if self.prior is None else member(self.prior, priors.TABLE, "prior")
+        return by_fan_in(net, self.chooser(net)) if self.prior is None else member(self.prior, priors.TABLE, "prior")
 
     def makes_rate(self) -> Schedule:
         """The learning rate's schedule; a number is a constant one."""
@@ -230,6 +234,17 @@ class Plan:
         except (TypeError, ValueError) as error:
             raise BadInput(f"{self.optimiser!r} makes no optimiser: {error}") from None
         return make
+
+    def chooser(self, net: nn.Module) -> Chooser | None:
+        """Which weights are beliefs: those whose names fit one of the patterns; the others are point estimates."""
+        if self.random is None:
+            return None
+        patterns = [word.strip() for word in self.random.split(",") if word.strip()]
+        names = [name for name, _ in net.named_parameters()]
+        for pattern in patterns or [self.random]:
+            if not any(fnmatchcase(name, pattern) for name in names):
+                raise BadInput(f"no weight of the net is called {pattern!r}{nearest(pattern, names)}")
+        return lambda name, _: any(fnmatchcase(name, pattern) for pattern in patterns)
 
     def precision(self) -> torch.dtype | None:
         """The dtype that the net's operations are cast to."""
