@@ -168,12 +168,10 @@ class Run:
             worst = int((~losses.isfinite()).nonzero()[0])
             self.training.fill_gradients(now)
             raise self.diverged(f"the loss became {float(losses[worst])}", worst)
-        self.optimiser.step(now, exact if isinstance(self.optimiser, TorchAtWork) else rates, self.corrections())
+        corrections = self.optimiser.corrections(self.done + 1)
+        self.optimiser.step(now, exact if isinstance(self.optimiser, TorchAtWork) else rates, corrections)
         self.running += losses
         self.done += 1
-
-    def corrections(self) -> Any:
-        return self.optimiser.corrections(self.done + 1)
 
     def end_epoch(self, rates: Sequence[float]) -> None:
         nets = self.training.nets // len(self.learners)

@@ -123,6 +123,19 @@ def test_members_may_have_starts_rows_and_validation_of_their_own() -> None:
     assert max(lengths) < 30
 
 
+def test_a_member_at_rest_does_not_turn_a_torch_optimiser_round() -> None:
+    """Torch's optimisers have one rate: it must stay the one that was asked for while some members rest."""
+    x, y = rows()
+    rest = (x[:6], 1 - y[:6])  # labels that learning makes worse: it stops at once
+    keys = {**KEYS, "epochs": 12, "patience": 1, "optimiser": torch.optim.SGD, "lr": 0.2}
+    learner = learners.variational(priors.gaussian(1.0))
+    found = doxa.fleet(net(), (x, y), learners=[learner] * 2, seeds=[1, 2], validation=[rest, (x, y)], **keys)
+    alone = doxa.fit(net(), (x, y), learner=learner, seed=2, validation=(x, y), **keys)
+    assert len(found[0].record.history) < len(found[1].record.history)
+    assert {row["lr"] for row in found[1].record.history} == {0.2}
+    close(found[1], alone)
+
+
 def test_kinds_and_chunks_come_back_in_order() -> None:
     each = [LEARNERS[n](priors.gaussian(1.0), WEIGHTS[0]) for n in ("shared", "point", "shared", "local", "point")]
     found = doxa.fleet(net(), rows(), learners=each, seeds=list(range(5)), at_once=1, **KEYS)

@@ -34,8 +34,9 @@ class TorchAtWork:
 
     def step(self, now: Now, rates: Tensor, corrections: tuple[float, float] | Tensor) -> None:
         if not self.own_rates:
+            # Who rests has a rate of −1; torch knows one for all. Where it drifts to does not matter: its best is kept.
             for group in self.made.param_groups:
-                group["lr"] = float(rates[0])
+                group["lr"] = float(rates.max())
         self.training.fill_gradients(now)
         self.made.step()
 
