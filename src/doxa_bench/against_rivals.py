@@ -4,7 +4,7 @@ Every figure is a ratio to the same plain net with fused Adam. For each kind of 
 rounds, in one process with two threads; each ratio is the median over rounds. Slow nets get fewer rounds, so that a
 full run on two cores takes some ten minutes. It needs the environment of peers.txt.
 
-    PYTHONPATH=src ENV/bin/python benchmarks/against_rivals.py [--only lenet5] [--rounds 31] [--samples 2]
+    PYTHONPATH=src ENV/bin/python -m doxa_bench.against_rivals [--only lenet5] [--rounds 31] [--samples 2]
         [--device cuda] [--out results/bench/against_rivals.json]
 """
 
@@ -18,12 +18,12 @@ import time
 from pathlib import Path
 
 import torch
-from rivals import KINDS, KL, NOISES, RIVALS, Step, quiet, version
-from step_cost import BATCH, GAUSSIAN, SIZE, believed, plain
 from torch import Tensor
 
 import doxa
 from doxa.results import stamp
+from doxa_bench.rivals import KINDS, KL, NOISES, RIVALS, Step, quiet, version
+from doxa_bench.step_cost import BATCH, GAUSSIAN, SIZE, believed, plain
 
 # A kind's rounds end when the next would take it past so many seconds.
 SECONDS = {"mlp1200": 110.0, "mlp400": 40.0, "lenet5": 120.0, "vgg": 300.0}

@@ -3,7 +3,7 @@
 K nets of one architecture, a full training step of each: all as one program, and one by one, in turn, many rounds, in
 one process; the gain is the median over rounds of the ratio of the two.
 
-    python benchmarks/fleet_cost.py [--rounds 15] [--device cpu] [--out results/bench/fleet_cost.json]
+    python -m doxa_bench.fleet_cost [--rounds 15] [--device cpu] [--out results/bench/fleet_cost.json]
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from step_cost import BATCH, believed
 
 import doxa
 from doxa.results import stamp
+from doxa_bench.step_cost import BATCH, believed
 
 NOISES = ("shared", "local", "flipout")
 CASES = {

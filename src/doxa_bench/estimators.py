@@ -5,7 +5,7 @@ Hernández-Lobato & Adams (2015) published for probabilistic backpropagation. Cl
 cross-validation three times over, beside scikit-learn's MLPClassifier on the same scaled inputs; the calibration error
 is that of all rows together, since a fold of 70 rows would show one of 5 % by chance alone.
 
-    DOXA_DATA=… python benchmarks/estimators.py [--workers 2] [--out results/bench/estimators.json]
+    DOXA_DATA=… python -m doxa_bench.estimators [--workers 2] [--out results/bench/estimators.json]
 """
 
 from __future__ import annotations

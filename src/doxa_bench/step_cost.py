@@ -3,7 +3,7 @@
 Both steps are taken in turn, many rounds, in one process with two threads; each ratio is the median over rounds. Peak
 memory is measured in processes of their own, as the growth of the peak resident size from before the net exists.
 
-    python benchmarks/step_cost.py [--rounds 15] [--out results/bench/step_cost.json]
+    python -m doxa_bench.step_cost [--rounds 15] [--out results/bench/step_cost.json]
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def resident(field: str) -> int:
 def memory(name: str) -> dict[str, float]:
     found = {}
     for kind in ("plain", "belief"):
-        command = [sys.executable, __file__, "--growth", name, kind]
+        command = [sys.executable, "-m", "doxa_bench.step_cost", "--growth", name, kind]
         found[kind] = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return {"ratio": found["belief"] / found["plain"], **{f"{k}_mb": v / 1e6 for k, v in found.items()}}
 

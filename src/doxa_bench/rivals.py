@@ -23,9 +23,9 @@ from typing import Any, Protocol
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from vgg import vgg
 
 from doxa import nets
+from doxa_bench.vgg import vgg
 
 RATE = 1e-3
 NOISES = ("shared", "local", "flipout")

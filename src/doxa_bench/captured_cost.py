@@ -3,7 +3,7 @@
 Both are whole steps, batch gathered by index on the device, recorded as a CUDA graph; the plain net is compiled and has
 torch's fused Adam. Matrices are multiplied in TF32 in both. Also fleets, and a long run of MNIST's size.
 
-    python benchmarks/captured_cost.py [--only mlp] [--epochs 600] [--out results/bench/captured_cost.json]
+    python -m doxa_bench.captured_cost [--only mlp] [--epochs 600] [--out results/bench/captured_cost.json]
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from vgg import vgg
 
 import doxa
 from doxa.capture import Captured
@@ -30,6 +29,7 @@ from doxa.fit import Member, keys, pose
 from doxa.layout import mode
 from doxa.randomness import seed_of
 from doxa.results import stamp
+from doxa_bench.vgg import vgg
 
 ROWS, BATCH, REPLAYS = 60_000, 128, 300
 GAUSSIAN, MIXTURE = doxa.priors.gaussian(1.0), doxa.priors.scale_mixture()

@@ -4,7 +4,7 @@
 and at the weight with the lowest mean validation NLL (10,000 rows of the training set, never used for learning). The
 test set is read once for each reported row.
 
-    DOXA_DATA=... python benchmarks/mnist_ten_epochs.py [--seeds 3] [--out results/bench/mnist_ten_epochs.json]
+    DOXA_DATA=... python -m doxa_bench.mnist_ten_epochs [--seeds 3] [--out results/bench/mnist_ten_epochs.json]
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def main() -> None:
             flush=True,
         )
     best = min(chosen_by, key=lambda w: chosen_by[w])
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, weight in (("KL weight 1", 1.0), (f"chosen on validation NLL: KL weight {best:g}", best)):
         rows = [row(b, (x_test, y_test)) for b in beliefs[weight]]
         found[name] = {"weight": weight, "seeds": rows, "summary": summary(rows)}
