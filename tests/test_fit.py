@@ -28,7 +28,7 @@ from doxa.contracts import Moment
 from doxa.errors import Interrupted
 from doxa.layout import lay_out
 from doxa.learners.variational import VariationalTraining
-from doxa.predict import sweep
+from doxa.sweep import Question, sweep
 
 ROWS = 40
 SOURCE = torch.Generator().manual_seed(5)
@@ -131,7 +131,8 @@ def test_early_stopping_stops_and_keeps_the_best_epoch_s_posterior(tmp_path: Pat
     scores = [row["validation_nll"] for row in found.record.history]
     best = min(range(len(scores)), key=scores.__getitem__)
     assert len(scores) == best + 1 + 3 < 200
-    draws = sweep(found.net, found.layout, found.posterior, CLASSIFY, found.buffers, held_out[0], 4, (0, "validation"))
+    question = Question(found.posterior, found.buffers, held_out[0], (0, "validation"))
+    (draws,) = sweep(found.net, found.layout, CLASSIFY, [question], 4)
     again = -(draws.log_prob(held_out[1]).logsumexp(0) - math.log(4)).mean()
     assert float(again) == scores[best]
     stopped_there = fit(validation=held_out, epochs=best + 1, lr=0.05, validation_samples=4)

@@ -7,11 +7,11 @@ judge what came out.
 from doxa import data, kl_weights, learners, likelihoods, nets, noise, optimisers, posteriors, priors, rates
 from doxa.belief import Belief, load
 from doxa.contracts import Estimate
+from doxa.draws import Draws
 from doxa.errors import BadInput, BrokenFile, Diverged, DoxaError, Interrupted
 from doxa.fit import fit
-from doxa.fleet import fleet
+from doxa.fleet import fleet, predict
 from doxa.judge.verdict import judge
-from doxa.predict import Draws
 from doxa.version import VERSION
 
 __version__ = VERSION
@@ -37,6 +37,7 @@ __all__ = [
     "noise",
     "optimisers",
     "posteriors",
+    "predict",
     "priors",
     "rates",
 ]

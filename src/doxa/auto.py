@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from doxa.belief import Belief
 from doxa.contracts import Likelihood, Prior
+from doxa.draws import Draws
 from doxa.errors import BadInput, whole
 from doxa.fleet import fleet
 from doxa.judge.recalibration import levels_of
@@ -24,7 +25,6 @@ from doxa.likelihoods.gaussian import Gaussian, GaussianLearned
 from doxa.noise import Noise, local
 from doxa.posteriors.mean_field import Family
 from doxa.posteriors.mixture import Mixture
-from doxa.predict import Draws
 from doxa.priors.gaussian import Gaussian as GaussianPrior
 from doxa.randomness import generator, seed_of
 

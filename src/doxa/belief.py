@@ -23,12 +23,13 @@ from doxa.checkpoint import (
     write,
 )
 from doxa.contracts import Likelihood, Posterior, Prior, Record
+from doxa.draws import Draws
 from doxa.errors import BadInput, BrokenFile, DoxaError, whole
 from doxa.layout import Layout
 from doxa.posteriors.delta import Delta
-from doxa.predict import ROWS, Draws, sweep
 from doxa.randomness import Key
 from doxa.rows import as_inputs, runnable
+from doxa.sweep import ROWS, Question, sweep
 
 BELIEF = "doxa.belief"
 
@@ -68,19 +69,9 @@ class Belief:
         self, posterior: Posterior, x: Any, samples: int, key: Key, rows: int, autocast: torch.dtype | None
     ) -> Draws:
         inputs = as_inputs(x, like=self.posterior.mean)
-        with runnable(inputs):
-            return sweep(
-                self.net,
-                self.layout,
-                posterior,
-                self.likelihood,
-                self.buffers,
-                inputs,
-                samples,
-                key,
-                rows,
-                autocast,
-            )
+        with runnable(inputs, autocast):
+            question = Question(posterior, self.buffers, inputs, key)
+            return sweep(self.net, self.layout, self.likelihood, [question], samples, rows, autocast)[0]
 
     def signal_to_noise(self) -> dict[str, Tensor]:
         """What pruning ranks by, for every random weight: |mean| / scale where the posterior has a scale."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import operator
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -17,7 +17,27 @@ class BadInput(DoxaError, ValueError):
 
 
 class Diverged(DoxaError, ArithmeticError):
-    """Training left the finite numbers; the last good checkpoint is untouched."""
+    """Training left the finite numbers; the last good checkpoint is untouched.
+
+    Of a fleet, `beliefs` holds what the others learned, None for those that diverged, and `troubles` says who did.
+    """
+
+    def __init__(self, message: str, beliefs: Any = None, troubles: Mapping[int, str] | None = None) -> None:
+        super().__init__(message)
+        self.beliefs = beliefs
+        self.troubles = dict(troubles or {})
+
+    @classmethod
+    def some(cls, troubles: Mapping[int, str], beliefs: Sequence[Any]) -> Diverged:
+        """Members of a fleet, the others of which were trained to the end."""
+        each = "; ".join(f"member {k}: {what}" for k, what in sorted(troubles.items()))
+        return cls(
+            f"{len(troubles)} of {len(beliefs)} members diverged ({each}). The others were trained to the end: this "
+            "error's .beliefs holds them, with None for each that diverged. Lower lr for those, or start them from a "
+            "smaller scale",
+            beliefs,
+            troubles,
+        )
 
 
 class BrokenFile(DoxaError, OSError):

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from doxa.auto import KL_WEIGHTS, RATE, choose
 from doxa.belief import Belief
+from doxa.draws import Draws
 from doxa.errors import BadInput, whole
 from doxa.judge.recalibration import interval
 from doxa.nets.mlp import mlp
-from doxa.predict import Draws
 
 __all__ = ["BayesianClassifier", "BayesianRegressor"]
 

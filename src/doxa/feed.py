@@ -17,7 +17,7 @@ from doxa.contracts import Batch, Inputs, Likelihood
 from doxa.errors import BadInput
 from doxa.philox import Stream, order
 from doxa.randomness import Key, isolated, reseed, seed_of
-from doxa.rows import as_inputs, as_pair, as_target, count, take, tensors
+from doxa.rows import as_inputs, as_pair, as_target, count, stacked, take, tensors
 
 ORDER = 0x7FFFFFFF  # the number of the streams that shuffle, which no step uses
 WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
@@ -149,7 +149,8 @@ class Loaded:
                     f"the DataLoader gave {given} batches in epoch {number + 1}; {self.batches} were expected"
                 )
             if given >= skip:
-                yield stacked([self._batch(item) for item in items])
+                own = [self._batch(item) for item in items]
+                yield Batch(stacked([batch.x for batch in own]), torch.stack([batch.y for batch in own]))
 
     def _shuffled(self, key: Key) -> Iterator[Any]:
         """The loader's batches in an order that the key alone decides, whichever generators its samplers own."""
@@ -176,19 +177,6 @@ class Loaded:
 
     def fingerprint(self) -> str:
         return f"loader of {self.size} rows in {self.batches} batches, first labels {self.labels}"
-
-
-def stacked(batches: list[Batch]) -> Batch:
-    """The batches of several nets as one [K, B, ·]."""
-    inputs = [batch.x for batch in batches]
-    first = inputs[0]
-    if isinstance(first, dict):
-        x: Inputs = {k: torch.stack([one[k] for one in inputs]) for k in first}  # type: ignore[index, call-overload]
-    elif isinstance(first, tuple):
-        x = tuple(torch.stack(parts) for parts in zip(*inputs, strict=True))
-    else:
-        x = torch.stack(inputs)  # type: ignore[arg-type]
-    return Batch(x, torch.stack([batch.y for batch in batches]))
 
 
 def feed(data: Any, like: Tensor, batch_size: int, size: int | None, rows: Sequence[Tensor | None] = (None,)) -> Feed:

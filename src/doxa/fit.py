@@ -26,6 +26,7 @@ from doxa.optimisers.torchs import Make, TorchAtWork
 from doxa.probe import probe
 from doxa.randomness import Key, isolated, seed_of
 from doxa.rates import constant
+from doxa.resume import reopen
 from doxa.rows import as_pair, joined
 from doxa.run import Run, gentle_interrupt
 
@@ -144,7 +145,10 @@ def train(
     learner = members[0].learner
     training = learner.start(problem, [one.learner for one in members])
     _tell_fallbacks(training.noise)
-    held_out = [_held_out(one.validation, problem, like) for one in members] if tested else None
+    # What several members share is there once.
+    checked = {id(one.validation): one.validation for one in members if tested}
+    ready = {key: _held_out(validation, problem, like) for key, validation in checked.items()}
+    held_out = [ready[id(one.validation)] for one in members] if tested else None
     rates = _rates(members, optimiser)
     make = optimiser or Adam()
     settings = [
@@ -183,7 +187,7 @@ def train(
         settings=settings,
     )
     del problem  # and with it the nets' starts
-    run.open(resume)
+    reopen(run, resume)
     with isolated(like.device), mode(net, training=True), torch.enable_grad(), gentle_interrupt() as stop:
         run.go(stop, progress)
     return run.close()

@@ -12,9 +12,12 @@ from torch import Tensor, nn
 
 from doxa.belief import Belief
 from doxa.contracts import Learner, Likelihood, Schedule
-from doxa.errors import BadInput, whole
+from doxa.draws import Draws
+from doxa.errors import BadInput, Diverged, Interrupted, whole
 from doxa.fit import Member, Optimiser, train
 from doxa.layout import Chooser
+from doxa.rows import as_inputs, runnable
+from doxa.sweep import ROWS, Question, sweep
 
 T = TypeVar("T")
 
@@ -76,29 +79,66 @@ def fleet(
         )
     ]
     groups = _programs(members, at_once or _fitting(members[0], device))
-    found: dict[int, Belief] = {}
+    found: dict[int, Belief | None] = {}
+    troubles: dict[int, str] = {}
     for number, group in enumerate(groups):
         folder = None if checkpoint is None else Path(checkpoint) / (f"part-{number}" if len(groups) > 1 else "")
-        beliefs = train(
-            [members[k] for k in group],
-            data,
-            likelihood=likelihood,
-            epochs=epochs,
-            batch_size=batch_size,
-            optimiser=optimiser,
-            validation_samples=validation_samples,
-            patience=patience,
-            size=None,
-            random=random,
-            device=device,
-            autocast=autocast,
-            checkpoint=folder,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
-            progress=progress,
-        )
+        try:
+            beliefs: Sequence[Belief | None] = train(
+                [members[k] for k in group],
+                data,
+                likelihood=likelihood,
+                epochs=epochs,
+                batch_size=batch_size,
+                optimiser=optimiser,
+                validation_samples=validation_samples,
+                patience=patience,
+                size=None,
+                random=random,
+                device=device,
+                autocast=autocast,
+                checkpoint=folder,
+                checkpoint_every=checkpoint_every,
+                resume=resume,
+                progress=progress,
+            )
+        except Diverged as error:
+            beliefs = error.beliefs or [None]
+            troubles |= {group[k]: what for k, what in (error.troubles or {0: str(error)}).items()}
+        except Interrupted as error:
+            learned = [error.belief] if len(group) == 1 else error.belief
+            found |= dict(zip(group, learned, strict=True))
+            error.belief = [found.get(k) for k in range(size)]
+            raise
         found |= dict(zip(group, beliefs, strict=True))
-    return [found[k] for k in range(size)]
+    if troubles:
+        raise Diverged.some(troubles, [found[k] for k in range(size)])
+    return [belief for k in range(size) if (belief := found[k]) is not None]
+
+
+def predict(
+    beliefs: Sequence[Belief],
+    x: Any,
+    samples: int = 50,
+    seed: int = 0,
+    rows: int = ROWS,
+    autocast: torch.dtype | None = None,
+) -> list[Draws]:
+    """What each belief says of the same rows, as its own `predict` would; those of one fleet are asked together."""
+    samples, rows = whole("samples", samples), whole("rows", rows)
+    found: dict[int, Draws] = {}
+    kinds: dict[Any, list[int]] = {}
+    for k, one in enumerate(beliefs):
+        kinds.setdefault((id(one.net), id(one.likelihood), one.posterior.mean.device), []).append(k)
+    for group in kinds.values():
+        first = beliefs[group[0]]
+        inputs = as_inputs(x, like=first.posterior.mean)
+        own = [beliefs[k] for k in group]
+        questions = [Question(one.posterior, one.buffers, inputs, (seed, "predict")) for one in own]
+        with runnable(inputs, autocast):
+            answers = sweep(first.net, first.layout, first.likelihood, questions, samples, rows, autocast)
+        found |= dict(zip(group, answers, strict=True))
+    return [found[k] for k in range(len(beliefs))]
 
 
 def _each(value: T | Sequence[T], size: int) -> list[T]:

@@ -41,6 +41,8 @@ class Progress:
 
     def epoch(self, rows: list[dict[str, float]]) -> None:
         """What every member reached last: the middle and the extremes of a fleet."""
+        if not rows:
+            return
         parts = [f"NLL {_middle(rows, 'nll', '.4f')}", f"KL {_middle(rows, 'kl', ',.0f')}"]
         if "validation_nll" in rows[0]:
             parts.append(f"validation {_middle(rows, 'validation_nll', '.4f')}")

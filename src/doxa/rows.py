@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,6 +36,15 @@ def count(x: Inputs) -> int:
 def take(x: Inputs, index: Tensor | slice | int) -> Inputs:
     """The rows at an index."""
     return each(x, lambda t: t[index])
+
+
+def stacked(inputs: Sequence[Any]) -> Inputs:
+    """Rows of several nets or draws as one [K, B, ·]."""
+    if isinstance(inputs[0], dict):
+        return {k: torch.stack([x[k] for x in inputs]) for k in inputs[0]}
+    if isinstance(inputs[0], tuple):
+        return tuple(torch.stack(parts) for parts in zip(*inputs, strict=True))
+    return torch.stack(list(inputs))
 
 
 def first(x: Inputs, number: int) -> Inputs:
@@ -82,7 +91,7 @@ def as_inputs(x: Any, like: Tensor) -> Inputs:
 
 
 @contextmanager
-def runnable(x: Inputs) -> Iterator[None]:
+def runnable(x: Inputs, autocast: torch.dtype | None = None) -> Iterator[None]:
     """Say what the net was given where it cannot run on it."""
     try:
         yield
@@ -90,7 +99,8 @@ def runnable(x: Inputs) -> Iterator[None]:
         if isinstance(error, DoxaError):
             raise
         given = ", ".join(f"{name} {tuple(t.shape)} {t.dtype}" for name, t in tensors(x))
-        raise BadInput(f"the net cannot run on {given} (first axis: rows): {error}") from error
+        lower = "" if autocast is None else f" in {autocast}; if it runs without autocast=, leave that out"
+        raise BadInput(f"the net cannot run on {given} (first axis: rows){lower}: {error}") from error
 
 
 def require_finite(name: str, tensor: Tensor) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import signal
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,22 +14,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa import checkpoint as files
-from doxa import native
 from doxa.belief import Belief
 from doxa.capture import Captured, captured
 from doxa.contracts import Batch, Inputs, Learner, Moment, Now, Problem, Record, Schedule, Training
-from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted
+from doxa.errors import BadInput, Diverged, Interrupted
 from doxa.feed import Feed
 from doxa.layout import Layout
 from doxa.optimisers.torchs import TorchAtWork
 from doxa.philox import Stream
-from doxa.predict import sweep
 from doxa.progress import Progress
-from doxa.version import VERSION
-
-STATE = "doxa.training"
-CHECKPOINT, BELIEF = "checkpoint.doxa", "belief.doxa"
+from doxa.resume import BELIEF, CHECKPOINT, restore, save, versions
+from doxa.sweep import Question, sweep
 
 
 @contextmanager
@@ -81,20 +75,27 @@ class Run:
         self.running = torch.zeros(self.training.nets, dtype=torch.float64, device=device)
         self.histories: list[list[dict[str, float]]] = [[] for _ in range(members)]
         self.best_epochs = [-1] * members
+        self.troubles: dict[int, str] = {}  # of members of a fleet that have diverged
         self.fast: Captured | None = None
 
     @property
     def steps(self) -> int:
         return self.epochs * self.source.batches
 
+    @property
+    def members(self) -> int:
+        return len(self.learners)
+
     def resting(self, member: int) -> bool:
-        """Whether a member has stopped early: its validation NLL has long not improved."""
+        """Whether a member has stopped early: it diverged, or its validation NLL has long not improved."""
+        if member in self.troubles:
+            return True
         waited = len(self.histories[member]) - 1 - self.best_epochs[member]
         return self.patience is not None and self.best_epochs[member] >= 0 and waited >= self.patience
 
     @property
     def finished(self) -> bool:
-        stopped = all(self.resting(k) for k in range(len(self.learners)))
+        stopped = all(self.resting(k) for k in range(self.members))
         return self.done >= self.steps or (stopped and self.done % self.source.batches == 0)
 
     def go(self, stop: threading.Event, progress: bool) -> None:
@@ -106,9 +107,8 @@ class Run:
             if self.fast is not None:
                 self.fast.running.copy_(self.running)
                 self.running = self.fast.running
-        with Progress(progress, self.epochs, batches, self.done, len(self.learners)) as shown:
-            if self.histories[0]:
-                shown.epoch([rows[-1] for rows in self.histories])
+        with Progress(progress, self.epochs, batches, self.done, self.members) as shown:
+            shown.epoch([rows[-1] for rows in self.histories if rows])
             while not self.finished:
                 epoch, skip = divmod(self.done, batches)
                 weights, rates = self.score(epoch, skip)
@@ -118,9 +118,9 @@ class Run:
                         break
                 if self.done % batches == 0:
                     self.end_epoch(rates[-1].tolist())
-                    shown.epoch([rows[-1] for rows in self.histories])
+                    shown.epoch([rows[-1] for rows in self.histories if rows])
                     if self.folder is not None and ((epoch + 1) % self.every == 0 or self.finished):
-                        self.save()
+                        save(self)
                 if stop.is_set() and not self.finished:
                     self.interrupted()
 
@@ -129,12 +129,12 @@ class Run:
 
         The rates are in double precision, as torch's optimisers take them.
         """
-        batches, nets = self.source.batches, self.training.nets // len(self.learners)
+        batches, nets = self.source.batches, self.training.nets // self.members
         weights, rates = [], []
         for batch in range(skip, batches):
             moment = Moment(epoch * batches + batch, self.steps, batch, batches)
             weights.append([float(own.kl_weight(moment)) / self.source.size for own in self.learners])
-            own = [0.0] * len(self.learners) if self.rates is None else [float(r(moment)) for r in self.rates]
+            own = [0.0] * self.members if self.rates is None else [float(r(moment)) for r in self.rates]
             for rate in own:
                 if not 0 <= rate < math.inf:
                     raise BadInput(
@@ -165,31 +165,54 @@ class Run:
         losses = self.training.step(batch, now)
         # On a GPU asking would wait for the device: there it is asked once an epoch.
         if losses.device.type == "cpu" and not bool(losses.isfinite().all()):
-            worst = int((~losses.isfinite()).nonzero()[0])
-            self.training.fill_gradients(now)
-            raise self.diverged(f"the loss became {float(losses[worst])}", worst)
+            self._lose(losses.tolist(), now)
+        if self.troubles:
+            lost = torch.tensor([k in self.troubles for k in range(self.members)])
+            lost = lost.repeat_interleave(self.training.nets // self.members)
+            rates, exact = rates.masked_fill(lost.to(rates.device), -1.0), exact.masked_fill(lost, -1.0)
         corrections = self.optimiser.corrections(self.done + 1)
         self.optimiser.step(now, exact if isinstance(self.optimiser, TorchAtWork) else rates, corrections)
         self.running += losses
         self.done += 1
 
+    def _lose(self, losses: Sequence[float], now: Now) -> None:
+        """Let the members rest whose loss is no number; alone, it is the end."""
+        nets = self.training.nets // self.members
+        for net, loss in enumerate(losses):
+            if math.isfinite(loss) or self.resting(net // nets):
+                continue
+            if self.members == 1:
+                self.training.fill_gradients(now)
+            self._fell(net // nets, f"the loss became {loss}", net)
+
+    def _fell(self, member: int, what: str, net: int) -> None:
+        epoch = self.done // self.source.batches + 1
+        if self.members == 1:
+            raise self.diverged(what, net)
+        self.troubles[member] = f"{what} at step {self.done} (epoch {epoch})"
+
     def end_epoch(self, rates: Sequence[float]) -> None:
-        nets = self.training.nets // len(self.learners)
+        nets = self.training.nets // self.members
         means = (self.running / self.source.batches).view(-1, nets).mean(1).tolist()
         self.running.zero_()
-        asleep = [self.resting(k) for k in range(len(self.learners))]
+        awake = []
         for k, nll in enumerate(means):
-            if asleep[k]:
+            if self.resting(k):
                 continue
             trouble = self.training.trouble(k)
             if not math.isfinite(nll) or trouble:
-                raise self.diverged(trouble or f"the mean loss of the epoch is {nll}", k * nets)
+                self._fell(k, trouble or f"the mean loss of the epoch is {nll}", k * nets)
+            else:
+                awake.append(k)
+        scores = self.validate(awake) if self.held_out is not None and awake else {}
+        for k in awake:
             rate = self.optimiser.rate if isinstance(self.optimiser, TorchAtWork) else rates[k * nets]
-            row = {"nll": nll, "kl": self.training.complexity(k).value, "lr": rate}
+            row = {"nll": means[k], "kl": self.training.complexity(k).value, "lr": rate}
             if self.held_out is not None:
-                row["validation_nll"] = self.validate(k)
-                if math.isnan(row["validation_nll"]):
-                    raise self.diverged("the validation NLL became nan", k * nets)
+                row["validation_nll"] = scores[k]
+                if math.isnan(scores[k]):
+                    self._fell(k, "the validation NLL became nan", k * nets)
+                    continue
             self.histories[k].append(row)
             if self.patience is not None and self._is_best(k):
                 self.best_epochs[k] = len(self.histories[k]) - 1
@@ -207,23 +230,32 @@ class Run:
                 self.best[name] = tensor.detach().clone()
             self.best[name][own] = tensor.detach()[own]
 
-    def validate(self, member: int) -> float:
-        """Validation NLL of the posterior predictive, with the same draws' noise every epoch."""
+    def validate(self, members: Sequence[int]) -> dict[int, float]:
+        """Validation NLL of the posterior predictive of some members, with the same draws' noise every epoch."""
         assert self.held_out is not None
-        x, y = self.held_out[member]
-        draws = sweep(
-            self.problem.net,
-            self.problem.layout,
-            self.training.posterior(member),
-            self.problem.likelihood,
-            self.training.buffers(member),
-            x,
+        questions = [
+            Question(
+                self.training.posterior(k),
+                self.training.buffers(k),
+                self.held_out[k][0],
+                (self.seeds[k], "validation"),
+            )
+            for k in members
+        ]
+        problem = self.problem
+        answers = sweep(
+            problem.net,
+            problem.layout,
+            problem.likelihood,
+            questions,
             self.validation_samples,
-            (self.seeds[member], "validation"),
-            autocast=self.problem.autocast,
+            autocast=problem.autocast,
         )
-        log_p = draws.log_prob(y)
-        return -float((log_p.logsumexp(0) - math.log(len(log_p))).mean())
+        found = {}
+        for k, draws in zip(members, answers, strict=True):
+            log_p = draws.log_prob(self.held_out[k][1])
+            found[k] = -float((log_p.logsumexp(0) - math.log(len(log_p))).mean())
+        return found
 
     def diverged(self, what: str, net: int) -> Diverged:
         epoch = self.done // self.source.batches + 1
@@ -231,7 +263,7 @@ class Run:
         where = f"; not finite: {', '.join(bad)}" if bad else ""
         good = self.folder is not None and (self.folder / CHECKPOINT).exists()
         saved = f" The last good checkpoint is in {self.folder}." if good else ""
-        who = f"net {net}: " if self.training.nets > 1 else ""
+        who = f"net {net}: " if self.training.nets > 1 else ""  # of an ensemble
         return Diverged(
             f"{who}{what} at step {self.done} (epoch {epoch}){where}. Lower lr, scale the inputs to about unit size, "
             f"or start from a smaller scale.{saved}"
@@ -256,108 +288,29 @@ class Run:
                 "; nothing was saved, since no checkpoint folder was given: this error's .belief holds what was learned"
             )
         else:
-            self.save()
+            save(self)
             words += f"; saved in {self.folder}. Go on with the same call and resume=True"
         found = self.beliefs()
-        raise Interrupted(words, found[0] if len(found) == 1 else found)
+        raise Interrupted(words, found[0] if self.members == 1 else found)
 
-    def save(self) -> None:
-        """All that an exact resume needs, in one file."""
-        assert self.folder is not None
-        header = {
-            "settings": list(self.settings),
-            "versions": _versions(),
-            "layout": files.encode_layout(self.problem.layout),
-            "done": self.done,
-            "histories": self.histories,
-            "best_epochs": self.best_epochs,
-            "optimiser": self.optimiser.numbers() if isinstance(self.optimiser, TorchAtWork) else {},
-        }
-        tensors = {f"training.{k}": t for k, t in self.training.state().items()}
-        tensors |= {f"best.{k}": t for k, t in self.best.items()}
-        tensors |= {f"optimiser.{k}": t for k, t in self.optimiser.state().items()}
-        tensors["running"] = self.running
-        files.write(self.folder / CHECKPOINT, STATE, header, tensors)
+    def beliefs(self) -> list[Belief | None]:
+        """What each member believes now, with the record of how it came about; None of one that has diverged."""
+        return [None if k in self.troubles else self.belief(k) for k in range(self.members)]
 
-    def open(self, resume: bool) -> None:
-        """Start afresh, or where the checkpoint in the folder stands."""
-        if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
-            raise BadInput(f"checkpoint must be a folder, but {self.folder} is a file; choose another name")
-        path = None if self.folder is None else self.folder / CHECKPOINT
-        if path is None:
-            if resume:
-                raise BadInput("resume=True needs the folder of the run to go on with: pass checkpoint=")
-            return
-        if not path.exists():
-            return
-        if not resume:
-            raise BadInput(
-                f"{self.folder} already holds a run; pass resume=True to go on with it, or choose another folder"
-            )
-        header, tensors = files.read(path, STATE)
-        buffers = {k: b[0] for k, b in self.problem.buffers.items()}
-        files.require_same_net(path, files.decode_layout(header["layout"]), buffers, self.problem.net)
-        if files.decode_layout(header["layout"]) != self.problem.layout:
-            raise BadInput(
-                f"{path} belongs to a run in which other weights were random or frozen; use the same call to go on"
-            )
-        self._require_same_settings(path, header["settings"])
-        if header["versions"] != _versions():
-            warnings.warn(
-                f"{path} was written by {header['versions']}, this is {_versions()}: bits may differ",
-                stacklevel=3,
-            )
-        self.done, self.histories, self.best_epochs = header["done"], header["histories"], header["best_epochs"]
-        self._restore(self.training.state(), "training.", tensors)
-        device = self.problem.start.device
-        self.best = {k.removeprefix("best."): t.to(device) for k, t in tensors.items() if k.startswith("best.")}
-        self.running.copy_(tensors["running"])
-        if isinstance(self.optimiser, TorchAtWork):
-            own = {k.removeprefix("optimiser."): t for k, t in tensors.items() if k.startswith("optimiser.")}
-            self.optimiser.load(own, header["optimiser"])
-        else:
-            self._restore(self.optimiser.state(), "optimiser.", tensors)
-
-    def _require_same_settings(self, path: Path, there: list[dict[str, Any]]) -> None:
-        if len(there) != len(self.settings):
-            raise BadInput(f"{path} belongs to a fleet of {len(there)}, not of {len(self.settings)}; use the same call")
-        for member, (old, new) in enumerate(zip(there, self.settings, strict=True)):
-            changed = [
-                f"{k}: {old.get(k)} there, {v} here"
-                for k, v in new.items()
-                if k != "epochs" and old.get(k) != files.describe(v)
-            ]
-            if changed:
-                who = f"member {member} of " if len(there) > 1 else ""
-                raise BadInput(
-                    f"{path} belongs to {who}a run with other settings ({'; '.join(changed)}); use the same call to "
-                    "go on"
-                )
-
-    @torch.no_grad()
-    def _restore(self, into: dict[str, Tensor], prefix: str, tensors: dict[str, Tensor]) -> None:
-        for name, tensor in into.items():
-            if prefix + name not in tensors:
-                raise BrokenFile(f"the checkpoint has no {name!r}: it was written by another learner or optimiser")
-            tensor.copy_(tensors[prefix + name])
-
-    def beliefs(self) -> list[Belief]:
-        """What each member believes now, with the record of how it came about."""
-        return [
-            Belief(
-                net=self.problem.net,
-                likelihood=self.problem.likelihood,
-                posterior=self.training.posterior(k),
-                layout=self.problem.layout,
-                buffers=self.training.buffers(k),
-                prior=self.priors[k],
-                noise=self.training.noise,
-                record=Record(
-                    {**self.settings[k], "steps": self._taken(k), "versions": _versions()}, list(self.histories[k])
-                ),
-            )
-            for k in range(len(self.learners))
-        ]
+    def belief(self, member: int) -> Belief:
+        return Belief(
+            net=self.problem.net,
+            likelihood=self.problem.likelihood,
+            posterior=self.training.posterior(member),
+            layout=self.problem.layout,
+            buffers=self.training.buffers(member),
+            prior=self.priors[member],
+            noise=self.training.noise,
+            record=Record(
+                {**self.settings[member], "steps": self._taken(member), "versions": versions()},
+                list(self.histories[member]),
+            ),
+        )
 
     def _taken(self, member: int) -> int:
         """Steps that a member has taken."""
@@ -366,18 +319,16 @@ class Run:
     def close(self) -> list[Belief]:
         """The finished beliefs: the best ones where patience kept them, also as files in the run's folder."""
         if self.best:
-            self._restore(self.training.state(), "", self.best)
+            restore(self.training.state(), "", self.best)
         found = self.beliefs()
         if self.folder is not None:
             for k, belief in enumerate(found):
-                belief.save(self.folder / (BELIEF if len(found) == 1 else f"belief-{k}.doxa"))
-        return found
+                if belief is not None:
+                    belief.save(self.folder / (BELIEF if self.members == 1 else f"belief-{k}.doxa"))
+        if self.troubles:
+            raise Diverged.some(self.troubles, found)
+        return [belief for belief in found if belief is not None]
 
 
 def _random(layout: Layout) -> Layout:
     return Layout(layout.random_slots)
-
-
-def _versions() -> dict[str, Any]:
-    threads, kernels = torch.get_num_threads(), native.identity()
-    return {"doxa": VERSION, "torch": torch.__version__, "threads": threads, "kernels": kernels}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from doxa.draws import Draws
 from doxa.errors import BadInput
 from doxa.judge.recalibration import EDGE, ends, interval, levels_of, recalibrated
 from doxa.likelihoods import gaussian
-from doxa.predict import Draws
 from doxa.randomness import normal
 
 LIKE = torch.zeros(1)

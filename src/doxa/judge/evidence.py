@@ -15,6 +15,7 @@ from torch import Tensor
 
 from doxa.belief import Belief
 from doxa.contracts import Inputs
+from doxa.draws import Draws
 from doxa.judge.calibration import reliability
 from doxa.judge.labels import reading
 from doxa.judge.pruning import FRACTIONS, pruning_curve, signal_to_noise_histogram
@@ -22,7 +23,6 @@ from doxa.judge.recalibration import ends, interval
 from doxa.judge.regression import coverage
 from doxa.judge.robustness import robustness
 from doxa.judge.verdict import judge
-from doxa.predict import Draws
 from doxa.results import Result, stamp
 from doxa.rows import as_pair, count, tensors
 

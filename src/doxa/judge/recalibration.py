@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from doxa.draws import Draws
 from doxa.errors import BadInput
 from doxa.judge.checks import require_level
-from doxa.predict import Draws
 
 KNOTS = 101  # at most; denser towards the ends, where a level matters most
 EDGE = 1e-6  # as near to 0 and 1 as a float32 can ask

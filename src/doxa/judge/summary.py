@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from doxa.draws import Draws
 from doxa.judge.labels import reading
 from doxa.judge.predictive_density import lppd
 from doxa.judge.regression import rmse
 from doxa.judge.scores import error
-from doxa.predict import Draws
 
 
 def summary(draws: Draws, y: Tensor) -> dict[str, float]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from doxa.belief import Belief
 from doxa.contracts import Estimate
+from doxa.draws import Draws
 from doxa.judge import findings
 from doxa.judge.calibration import BINS, ece, ece_adaptive, ece_classwise
 from doxa.judge.checks import require_bins, require_level
@@ -24,7 +25,6 @@ from doxa.judge.recalibration import interval
 from doxa.judge.regression import coverage, rmse, width
 from doxa.judge.scores import brier, error
 from doxa.judge.shift import auroc, fpr95
-from doxa.predict import Draws
 from doxa.rows import as_pair, count
 
 LEVELS = (0.5, 0.9, 0.95)  # of the central intervals whose coverage is always told

@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from doxa.errors import BadInput, require_positive
-from doxa.flat import FAR
+from doxa.flat import FAR, draw
 from doxa.layout import Layout
-from doxa.randomness import Key, generator, normal
+from doxa.randomness import Key, generator, stream_of
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class MeanField:
         return (self.mean[: self.random].abs() / self.scale).nan_to_num(nan=0.0, posinf=torch.inf)
 
     def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
-        scale = self.scale
+        scale, random = self.scale[None], self.random
         for s in range(samples):
             w = self.mean.clone()
-            w[: self.random].addcmul_(scale, normal(self.random, (*key, s), like=scale))
+            draw(w[None, :random], self.mean[None, :random], scale, None, None, stream_of((*key, s), w.device))
             yield w, 0
 
     def pruned(self, keep: Tensor) -> MeanField:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from doxa import data
 from doxa.data.tabular import Tabular
 from doxa.disk import replacing
+from doxa.draws import Draws
 from doxa.errors import BadInput, shown
 from doxa.judge.recalibration import interval
-from doxa.predict import Draws
 from doxa.runs.folder import Opened
 from doxa.runs.material import Material, as_table, gathered, require_known, yes_or_no
 from doxa.runs.threads import threads

@@ -12,9 +12,9 @@ from torch import Tensor
 from doxa.belief import Belief
 from doxa.errors import BadInput
 from doxa.layout import call, mode
-from doxa.predict import sweep
 from doxa.randomness import Key, isolated
 from doxa.rows import as_inputs, as_tensor
+from doxa.sweep import Question, sweep
 
 ROWS = 512  # swept at a time with a gradient
 
@@ -60,7 +60,8 @@ class AveragedLoss:
     def _log_prob(self, x: Tensor) -> Tensor:
         """log p(y | x, wₛ) [S, B]."""
         b = self.belief
-        draws = sweep(b.net, b.layout, b.posterior, b.likelihood, b.buffers, x, self.samples, self.key, ROWS)
+        question = Question(b.posterior, b.buffers, x, self.key)
+        (draws,) = sweep(b.net, b.layout, b.likelihood, [question], self.samples, ROWS)
         return draws.log_prob(self.y)
 
 

@@ -1,21 +1,14 @@
-"""Posterior × net × x → draws. The only place that decides how draws and rows are worked through."""
+"""What draws of the weights say of rows of data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from doxa.contracts import Inputs, Likelihood, Posterior
+from doxa.contracts import Likelihood
 from doxa.errors import BadInput
-from doxa.layout import Layout, call, mode
-from doxa.randomness import Key, isolated
-from doxa.rows import count, take
-
-ROWS = 2048  # swept at a time
 
 
 @dataclass(frozen=True)
@@ -85,41 +78,3 @@ class Draws:
     def log_prob(self, y: Tensor) -> Tensor:
         """log p(y | x, wₛ) of each draw and row [S, B]."""
         return self.likelihood.log_prob(self.outputs, self.likelihood.check(self.outputs[0], y), self.parameters)
-
-
-def precision(device: torch.device, autocast: torch.dtype | None) -> AbstractContextManager[object]:
-    """Run the net in a lower precision, if asked to; always from fresh casts of the weights."""
-    if torch.is_autocast_enabled(device.type):
-        torch.clear_autocast_cache()
-    return torch.autocast(device.type, dtype=autocast) if autocast is not None else nullcontext()
-
-
-@torch.no_grad()
-def sweep(
-    net: nn.Module,
-    layout: Layout,
-    posterior: Posterior,
-    likelihood: Likelihood,
-    buffers: Sequence[Mapping[str, Tensor]],
-    x: Inputs,
-    samples: int,
-    key: Key,
-    rows: int = ROWS,
-    autocast: torch.dtype | None = None,
-) -> Draws:
-    """Draw the weights once, then sweep the rows in chunks; chunking never changes a draw."""
-    outputs, parameters = [], []
-    device = posterior.mean.device
-    with mode(net, training=False), isolated(device):
-        for flat, member in posterior.draws(samples, key):
-            weights = layout.weights(flat)
-            parts = []
-            for start in range(0, count(x), rows):
-                with precision(device, autocast):
-                    parts.append(
-                        call(net, weights, buffers[member], take(x, slice(start, start + rows))).to(flat.dtype)
-                    )
-            outputs.append(torch.cat(parts))
-            parameters.append(layout.parameters(flat))
-    stacked = {k: torch.stack([p[k] for p in parameters]).unsqueeze(1) for k in parameters[0]}
-    return Draws(torch.stack(outputs), likelihood, stacked)

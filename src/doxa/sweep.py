@@ -1,0 +1,152 @@
+"""Posterior × net × x → draws. The only place that decides how draws and rows are worked through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+from doxa.contracts import Inputs, Likelihood, Posterior
+from doxa.draws import Draws
+from doxa.layout import Layout, call, mode
+from doxa.randomness import Key, isolated
+from doxa.rows import count, stacked, take, tensors
+
+ROWS = 2048  # swept at a time
+# Several draws run as one program while their activations, in numbers, fit into a CPU's caches or a part of a GPU's
+# memory; fewer than so many at once gain nothing on a CPU.
+ACTIVATIONS = {"cpu": 1 << 20, "cuda": 1 << 28}
+WEIGHTS = {"cpu": 1 << 24, "cuda": 1 << 28}
+FEWEST = {"cpu": 8, "cuda": 2}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What one belief is asked: its draws' key, the buffers of each of its members, and the rows."""
+
+    posterior: Posterior
+    buffers: Sequence[Mapping[str, Tensor]]
+    x: Inputs
+    key: Key
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One draw of the weights, with the question that it answers."""
+
+    number: int
+    question: Question
+    flat: Tensor
+    member: int
+
+    @property
+    def buffers(self) -> Mapping[str, Tensor]:
+        return self.question.buffers[self.member]
+
+
+def precision(device: torch.device, autocast: torch.dtype | None) -> AbstractContextManager[object]:
+    """Run the net in a lower precision, if asked to; always from fresh casts of the weights."""
+    if torch.is_autocast_enabled(device.type):
+        torch.clear_autocast_cache()
+    return torch.autocast(device.type, dtype=autocast) if autocast is not None else nullcontext()
+
+
+@torch.no_grad()
+def sweep(
+    net: nn.Module,
+    layout: Layout,
+    likelihood: Likelihood,
+    questions: Sequence[Question],
+    samples: int,
+    rows: int = ROWS,
+    autocast: torch.dtype | None = None,
+) -> list[Draws]:
+    """Draw the weights once, then sweep the rows in chunks; neither chunks nor neighbours change a draw."""
+    device = questions[0].posterior.mean.device
+    outputs: list[list[Tensor]] = [[] for _ in questions]
+    parameters: list[list[dict[str, Tensor]]] = [[] for _ in questions]
+
+    def run(weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Inputs) -> Tensor:
+        with precision(device, autocast):
+            return call(net, weights, buffers, x)
+
+    with mode(net, training=False), isolated(device):
+        for block in _blocks(net, layout, questions, samples, rows):
+            for drawn, output in zip(block, _answers(run, layout, block, rows), strict=True):
+                outputs[drawn.number].append(output)
+                parameters[drawn.number].append(layout.parameters(drawn.flat))
+    return [
+        Draws(torch.stack(own), likelihood, {k: torch.stack([p[k] for p in named]).unsqueeze(1) for k in named[0]})
+        for own, named in zip(outputs, parameters, strict=True)
+    ]
+
+
+def _blocks(
+    net: nn.Module, layout: Layout, questions: Sequence[Question], samples: int, rows: int
+) -> Iterator[list[Drawn]]:
+    """All draws, in lists that may run as one program: of rows in the same shapes."""
+    block: list[Drawn] = []
+    for number, question in enumerate(questions):
+        most = _at_once(net, layout, question.x, rows)
+        for flat, member in question.posterior.draws(samples, question.key):
+            if block and (len(block) >= most or _shapes(block[0].question.x) != _shapes(question.x)):
+                yield block
+                block = []
+            block.append(Drawn(number, question, flat, member))
+    yield block
+
+
+def _at_once(net: nn.Module, layout: Layout, x: Inputs, rows: int) -> int:
+    """How many draws run as one program, and gain by it."""
+    first = tensors(x)[0][1]
+    device = first.device.type
+    recurrent = any(isinstance(m, nn.RNNBase | nn.RNNCellBase) for m in net.modules())
+    # Each convolution of many is one of its own to the library that computes it; recurrent nets have no rule at all.
+    if device not in FEWEST or recurrent or any(len(s.shape) > 2 for s in layout.slots):
+        return 1
+    widest = max([s.shape[0] for s in layout.slots if s.shape] + [first.shape[-1]])
+    places = prod(first.shape[1:-1] if first.dtype.is_floating_point else first.shape[1:])
+    numbers = max(1, min(count(x), rows) * widest * places)
+    most = min(ACTIVATIONS[device] // numbers, WEIGHTS[device] // layout.size)
+    return most if most >= FEWEST[device] else 1
+
+
+def _shapes(x: Inputs) -> list[tuple[str, torch.Size]]:
+    return [(name, t.shape) for name, t in tensors(x)]
+
+
+def _answers(run: Callable[..., Tensor], layout: Layout, block: Sequence[Drawn], rows: int) -> Iterable[Tensor]:
+    """The net's outputs [B, ·] for each draw."""
+    if len(block) > 1:
+        try:
+            return _together(run, layout, block, rows)
+        except RuntimeError:  # what torch cannot do with many nets at once, it may do with each
+            pass
+    return [_swept(partial(run, layout.weights(d.flat), d.buffers), d, rows) for d in block]
+
+
+def _swept(run: Callable[[Inputs], Tensor], drawn: Drawn, rows: int) -> Tensor:
+    x = drawn.question.x
+    parts = [run(take(x, slice(start, start + rows))) for start in range(0, count(x), rows)]
+    return torch.cat(parts).to(drawn.flat.dtype)
+
+
+def _together(run: Callable[..., Tensor], layout: Layout, block: Sequence[Drawn], rows: int) -> Tensor:
+    """The outputs [D, B, ·] of several draws as one program."""
+    weights = layout.weights(torch.stack([d.flat for d in block]))
+    shared = all(d.buffers is block[0].buffers for d in block)
+    names = block[0].buffers
+    buffers = names if shared else {k: torch.stack([d.buffers[k] for d in block]) for k in names}
+    one_x = all(d.question.x is block[0].question.x for d in block)
+    program = torch.vmap(run, in_dims=(0, None if shared else 0, None if one_x else 0), randomness="error")
+    parts = []
+    for start in range(0, count(block[0].question.x), rows):
+        span = slice(start, start + rows)
+        own = take(block[0].question.x, span) if one_x else stacked([take(d.question.x, span) for d in block])
+        parts.append(program(weights, buffers, own))
+    return torch.cat(parts, 1).to(block[0].flat.dtype)
