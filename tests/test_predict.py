@@ -73,7 +73,8 @@ def test_the_mean_weights_and_a_scale_of_zero_are_the_plain_net(name: str) -> No
     assert torch.equal(q.predict_at_mean(x).outputs[0], expected)
     certain = belief(name, scale=0.0).predict(x, samples=3)
     assert len(certain) == 3
-    assert all(torch.equal(out, expected) for out in certain.outputs)
+    for output in certain.outputs:
+        torch.testing.assert_close(output, expected, rtol=1e-5, atol=1e-6)
     assert float(certain.std.max()) == 0
     assert float(certain.mutual_information().max()) < 1e-6
 
@@ -282,3 +283,57 @@ def test_a_mixture_predicts_the_mean_of_its_members() -> None:
     nets = [found.plain(w).eval() for w in found.posterior.weights]
     expected = torch.stack([net(x).softmax(-1) for net in nets]).mean(0).detach()
     torch.testing.assert_close(found.predict(x).mean, expected)
+
+
+# How draws are worked through.
+
+
+@pytest.mark.parametrize("name", [*NETS, "strided"])
+def test_draws_as_one_program_are_draws_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In blocks of any size; convolutions and recurrent nets always take turns."""
+    q, x = belief(name), CASES[name].inputs(5)
+    found = {}
+    for most in (1, 3, 100):
+        monkeypatch.setattr(doxa.sweep, "_at_once", lambda *_, most=most: most)
+        found[most] = q.predict(x, samples=7).outputs
+    torch.testing.assert_close(found[3], found[1], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found[100], found[1], rtol=1e-4, atol=1e-5)
+
+
+def test_few_rows_of_a_small_net_are_one_program_and_much_work_is_not() -> None:
+    small, rows = belief("mlp"), CASES["mlp"].inputs(5)
+    many = rows.repeat(40_000, 1)
+    at_once = doxa.sweep._at_once
+    assert at_once(small.net, small.layout, rows, 2048) >= 50
+    assert at_once(small.net, small.layout, many, len(many)) == 1
+    for name in ("strided", "lstm"):
+        other = belief(name)
+        assert at_once(other.net, other.layout, CASES[name].inputs(2), 2048) == 1
+
+
+def test_a_precision_that_the_processor_lacks_is_said_to_be_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    q, x = belief("mlp"), CASES["mlp"].inputs(5)
+
+    def refuses(*_: object) -> Tensor:
+        raise RuntimeError("could not create a primitive")
+
+    monkeypatch.setattr(doxa.sweep, "call", refuses)
+    with pytest.raises(doxa.BadInput, match=r"in torch.bfloat16; if it runs without autocast=, leave that out"):
+        q.predict(x, samples=2, autocast=torch.bfloat16)
+
+
+def test_a_net_that_refuses_is_asked_draw_by_draw() -> None:
+    class Branching(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(x) if x.sum() + self.layer.bias.sum() > 0 else -self.layer(x)
+
+    net = Branching()
+    layout, start = lay_out(net)
+    q = Belief(net, likelihoods.categorical(), MeanField(start, torch.full((8,), -1.0)), layout, ({},))
+    x = normal(4, 3)
+    for (weights, _), output in zip(q.posterior.draws(20, (0, "predict")), q.predict(x, 20).outputs, strict=True):
+        assert torch.equal(output, q.plain(weights)(x).detach())

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from doxa.belief import Belief
 from doxa.contracts import Likelihood, Prior
 from doxa.draws import Draws
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput, Interrupted, whole
 from doxa.fleet import fleet
 from doxa.judge.recalibration import levels_of
 from doxa.kl_weights.tempered import Tempered
@@ -27,6 +27,7 @@ from doxa.posteriors.mean_field import Family
 from doxa.posteriors.mixture import Mixture
 from doxa.priors.gaussian import Gaussian as GaussianPrior
 from doxa.randomness import generator, seed_of
+from doxa.run import gentle_interrupt
 
 __all__ = ["Chosen", "Trial", "choose"]
 
@@ -138,20 +139,24 @@ def choose(
         )
         return found if device is None else [belief.to("cpu") for belief in found]
 
-    say(f"trying KL weights {', '.join(f'{w:g}' for w in kl_weights)}")
-    trials = []
-    first = dict(zip(kl_weights, learned([(0, weight) for weight in kl_weights], "weights"), strict=True))
-    for weight, belief in first.items():
-        scores = [row["validation_nll"] for row in belief.record.history]
-        draws = belief.predict(x[held[0]], DRAWS, seed)
-        nll = _nll(draws, y[held[0]]) if classes else best_noise(draws.outputs, y[held[0]])[1]
-        trials.append(Trial(weight, nll, min(range(len(scores)), key=scores.__getitem__) + 1))
-        say(f"KL weight {weight:g}: NLL {nll:.4f} on rows set aside, after {trials[-1].epochs} epochs")
-    weight = min(trials, key=lambda trial: trial.nll).kl_weight
-    beliefs = [first[weight]]
-    if count > 1:
-        say(f"{count - 1} more {'member' if count == 2 else 'members'}, KL weight {weight:g}")
-        beliefs += learned([(k, weight) for k in range(1, count)], f"members-{weight:g}")
+    with gentle_interrupt() as stop:
+        say(f"trying KL weights {', '.join(f'{w:g}' for w in kl_weights)}")
+        trials = []
+        first = dict(zip(kl_weights, learned([(0, weight) for weight in kl_weights], "weights"), strict=True))
+        for weight, belief in first.items():
+            scores = [row["validation_nll"] for row in belief.record.history]
+            draws = belief.predict(x[held[0]], DRAWS, seed)
+            nll = _nll(draws, y[held[0]]) if classes else best_noise(draws.outputs, y[held[0]])[1]
+            trials.append(Trial(weight, nll, min(range(len(scores)), key=scores.__getitem__) + 1))
+            say(f"KL weight {weight:g}: NLL {nll:.4f} on rows set aside, after {trials[-1].epochs} epochs")
+        if stop.is_set():
+            saved = "nothing was saved" if folder is None else f"saved in {folder}; the same call goes on from there"
+            raise Interrupted(f"stopped after the KL weights were tried; {saved}")
+        weight = min(trials, key=lambda trial: trial.nll).kl_weight
+        beliefs = [first[weight]]
+        if count > 1:
+            say(f"{count - 1} more {'member' if count == 2 else 'members'}, KL weight {weight:g}")
+            beliefs += learned([(k, weight) for k in range(1, count)], f"members-{weight:g}")
 
     parts = [b.predict(x[held[k]], DRAWS, seed) for k, b in enumerate(beliefs)]
     aside = torch.cat(held)

@@ -5,6 +5,7 @@ On a CPU the flat passes are C kernels already (doxa/flat.py) and a step runs as
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -38,7 +39,9 @@ def captured(
                 return Captured(training, optimiser, source, words, compiled)
             except RuntimeError as error:
                 training.passes.compiled = False
-                why = f"the net cannot be recorded ({str(error).splitlines()[0]})"
+                said = str(error.__context__ or error).splitlines()[0]
+                short = isinstance(error, torch.OutOfMemoryError)
+                why = "there is too little memory for a recording" if short else f"the net cannot be recorded ({said})"
     warnings.warn(f"steps are not captured as a CUDA graph, which makes them slower: {why}", stacklevel=6)
     return None
 
@@ -69,13 +72,14 @@ class Captured:
         device, nets = words.device, training.nets
         self.step, self.position = (torch.zeros(1, dtype=torch.int64, device=device) for _ in range(2))
         self.table = training.parameters[0].new_ones(source.batches, 2 * nets + 2).requires_grad_(False)
+        self.table[:, nets : 2 * nets] = -1  # while it is recorded, everybody rests
         self.order = source.order(0, words)
         self.running = torch.zeros(nets, dtype=torch.float64, device=device)
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         training.passes.compiled = compiled
         self._record()
 
-    @property
+    @functools.cached_property
     def lengths(self) -> list[int]:
         """Of the batches of an epoch."""
         return [stop - start for start, stop in self.source.bounds]
@@ -123,6 +127,7 @@ class Captured:
                 pool = graph.pool()
                 self.graphs[length] = graph
         finally:
+            torch.cuda.current_stream(self.words.device).wait_stream(aside)
             with torch.no_grad():
                 for name, tensor in state.items():
                     tensor.copy_(before[name])

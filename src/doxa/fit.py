@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,13 @@ from doxa.batch_norm import has_batch_norm
 from doxa.belief import Belief
 from doxa.contracts import Inputs, Learner, Likelihood, Problem, Schedule
 from doxa.errors import BadInput, whole
-from doxa.feed import Feed, feed
+from doxa.feed import Feed, InMemory, feed
 from doxa.layout import Chooser, constants, lay_out, mode, settle
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
 from doxa.optimisers.torchs import Make, TorchAtWork
-from doxa.probe import probe
+from doxa.probe import probe, sails
+from doxa.progress import Progress
 from doxa.randomness import Key, isolated, seed_of
 from doxa.rates import constant
 from doxa.resume import reopen
@@ -101,7 +104,8 @@ class Member:
     seed: int = 0
     lr: float | Schedule | None = None
     validation: Any = None
-    rows: Tensor | None = None  # indices of the data that it learns from
+    rows: Any = None  # indices of the data that it learns from
+    number: int | None = None  # in its fleet
 
 
 def train(
@@ -122,6 +126,7 @@ def train(
     checkpoint_every: int,
     resume: bool,
     progress: bool,
+    part: str = "",
 ) -> list[Belief]:
     """Learn the beliefs of members that can work as one program."""
     net = members[0].net
@@ -132,12 +137,14 @@ def train(
     )
     patience = None if patience is None else whole("patience", patience)
     for one in members:
-        _require_members(one.net, one.learner, likelihood, optimiser, autocast)
+        require_members(one.net, one.learner, likelihood, optimiser, autocast)
     tested = members[0].validation is not None
+    if any((one.validation is not None) is not tested for one in members):
+        raise BadInput("some members have validation data and others none; give all of them some, or none")
     if patience is not None and not tested:
         raise BadInput("patience needs validation data to be patient with: pass validation=(x, y)")
     _, like = lay_out(net, random)
-    like = _on(device, like[:1])
+    like = on(device, like[:1])
     source = feed(data, like, batch_size, size, [one.rows for one in members for _ in range(one.learner.nets)])
     if has_batch_norm(net) and min(batch_size, source.size) == 1:
         raise BadInput("BatchNorm has no statistics of a single row: use batch_size of at least 2")
@@ -151,6 +158,9 @@ def train(
     held_out = [ready[id(one.validation)] for one in members] if tested else None
     rates = _rates(members, optimiser)
     make = optimiser or Adam()
+    fingerprint = source.fingerprint()
+    prints = {key: InMemory(*pair, batch_size).fingerprint() for key, pair in ready.items()}
+    tests = [prints[id(one.validation)] if tested else None for one in members]
     settings = [
         {
             "learner": files.describe(one.learner),
@@ -164,9 +174,10 @@ def train(
             "seed": one.seed,
             "size": source.size,
             "autocast": str(autocast) if autocast else None,
-            "data": source.fingerprint(),
+            "data": fingerprint,
+            "validation": seen,
         }
-        for one, rate in zip(members, [one.lr for one in members] if rates is None else rates, strict=True)
+        for one, rate, seen in zip(members, [one.lr for one in members] if rates is None else rates, tests, strict=True)
     ]
     run = Run(
         problem=replace(problem.light(), buffers=problem.buffers),
@@ -178,6 +189,7 @@ def train(
         rates=rates,
         epochs=epochs,
         seeds=[one.seed for one in members],
+        numbers=[one.number for one in members],
         words=torch.tensor([seed_of(key) for key in keys(members)], device=like.device),
         held_out=held_out,
         validation_samples=validation_samples,
@@ -188,8 +200,9 @@ def train(
     )
     del problem  # and with it the nets' starts
     reopen(run, resume)
-    with isolated(like.device), mode(net, training=True), torch.enable_grad(), gentle_interrupt() as stop:
-        run.go(stop, progress)
+    here = torch.cuda.device(like.device) if like.is_cuda else nullcontext()
+    with here, isolated(like.device), mode(net, training=True), torch.enable_grad(), gentle_interrupt() as stop:
+        run.go(stop, Progress(progress, epochs, source.batches, run.done, len(members), part))
     return run.close()
 
 
@@ -209,10 +222,10 @@ def _rates(members: Sequence[Member], optimiser: Optimiser | None) -> list[Sched
     if not ours and len({repr(files.describe(lr)) for lr in given}) > 1:
         raise BadInput("torch's optimisers have one learning rate for all; use doxa.optimisers for one a member")
     filled = [1e-3 if lr is None else lr for lr in given]
-    return [lr if callable(lr) else constant(lr) for lr in filled]
+    return [lr if callable(lr) else constant(float(lr) if isinstance(lr, Real) else lr) for lr in filled]
 
 
-def _require_members(net: Any, learner: Any, likelihood: Any, optimiser: Any, autocast: Any) -> None:
+def require_members(net: Any, learner: Any, likelihood: Any, optimiser: Any, autocast: Any) -> None:
     """Refuse what is not a member of its room, before anything else happens."""
     if not isinstance(net, nn.Module):
         raise BadInput(f"net must be a torch module; got {type(net).__name__}")
@@ -231,7 +244,8 @@ def _require_members(net: Any, learner: Any, likelihood: Any, optimiser: Any, au
         raise BadInput(f"autocast must be a floating-point torch dtype such as torch.bfloat16; got {autocast!r}")
 
 
-def _on(device: torch.device | str | None, like: Tensor) -> Tensor:
+def on(device: torch.device | str | None, like: Tensor) -> Tensor:
+    """A tensor on the device that was asked for, if any was."""
     if device is None:
         return like
     try:
@@ -256,18 +270,48 @@ def pose(
     own = likelihood.parameters(output)
     source.check(likelihood, output)
     layout, _ = lay_out(net, random, own)
-    starts, kept = [], []
+    starts: list[Tensor] = []
+    kept: list[dict[str, Tensor]] = []
     for one in members:
         found, start = lay_out(one.net, random, own)
-        if found != layout:
-            raise BadInput("the nets of a fleet must have one architecture: the same weights of the same shapes")
+        if one.net is not net:
+            _require_alike(net, one.net, found == layout and (not starts or start.dtype == starts[0].dtype))
         starts += [start] * one.learner.nets
         kept += [constants(one.net)] * one.learner.nets
     stacked = {k: torch.stack([b[k] for b in kept]).to(device) for k in buffers}
+    if uses.vectorises and (len(starts) > 1 or device.type == "cuda"):
+        first = {k: b[0] for k, b in stacked.items()}
+        tried = sails(net, layout, starts[0].to(device), first, source.example(), autocast)
+        uses = replace(uses, vectorises=tried)
     together = len(starts) > 1 and uses.vectorises
     return Problem(
         net, layout, uses, likelihood, torch.stack(starts).to(device), stacked, tuple(keys(members)), together, autocast
     )
+
+
+def _require_alike(net: nn.Module, other: nn.Module, same_weights: bool) -> None:
+    """Refuse a net that is another function of its weights than the one that runs for all."""
+    if not same_weights:
+        raise BadInput("the nets of a fleet must have one architecture: the same weights of the same shapes and dtype")
+    ours, theirs = ({name: _traits(m) for name, m in one.named_modules()} for one in (net, other))
+    if ours != theirs:
+        name = next((n for n in [*ours, *theirs] if ours.get(n) != theirs.get(n)), "")
+        raise BadInput(
+            "the nets of a fleet must have one architecture, and differ in their weights alone: "
+            f"{name or 'the net'} is {_said(net, name)} in the first and {_said(other, name)} in another"
+        )
+
+
+def _traits(module: nn.Module) -> tuple[Any, ...]:
+    """What a module computes by, besides its weights."""
+    plain = bool, int, float, str, tuple, torch.dtype, type(None)
+    own = {k: v for k, v in vars(module).items() if k != "training" and not k.startswith("_") and isinstance(v, plain)}
+    return type(module), own, {k: (b.shape, b.dtype) for k, b in module.named_buffers(recurse=False)}
+
+
+def _said(net: nn.Module, name: str) -> str:
+    found = dict(net.named_modules()).get(name)
+    return "missing" if found is None else str(found).splitlines()[0]
 
 
 def _held_out(validation: Any, problem: Problem, like: Tensor) -> tuple[Inputs, Tensor]:

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -158,6 +158,13 @@ def call(net: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Te
             f"the net returned a {type(output).__name__}; Doxa needs one tensor: wrap the net in a module that picks it"
         )
     return output
+
+
+def precision(device: torch.device, autocast: torch.dtype | None) -> AbstractContextManager[object]:
+    """Run the net in a lower precision, if asked to; always from fresh casts of the weights."""
+    if torch.is_autocast_enabled(device.type):
+        torch.clear_autocast_cache()
+    return torch.autocast(device.type, dtype=autocast) if autocast is not None else nullcontext()
 
 
 @contextmanager

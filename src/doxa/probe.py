@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from doxa.contracts import Inputs
 from doxa.errors import BadInput
-from doxa.layout import Layout, call, mode
+from doxa.layout import Layout, call, mode, precision
 from doxa.randomness import isolated
 from doxa.rows import first as first_rows
 from doxa.rows import runnable
@@ -67,7 +68,7 @@ class Use:
     row_axes: tuple[int, ...]  # axes of the operation's input that grow with the number of rows
     groups: int
     transposed: bool
-    first: bool  # whether no other random weight was used before
+    first: bool  # whether no linear map or convolution came before
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,8 @@ class _Watch(TorchFunctionMode):
         self.seen: dict[str, list[str]] = {name: [] for name in leaves}
         self.uses: dict[str, Use] = {}
         self.shapes: list[tuple[int, ...]] = []
+        self.operations = 0
+        self.padded = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -115,12 +118,15 @@ class _Watch(TorchFunctionMode):
         result = func(*args, **kwargs)
         if not any(isinstance(leaf, Tensor) for leaf in tree_leaves(result)):
             return result
+        # Of many embeddings at once, torch would keep the padding of the first alone.
+        self.padded |= func is F.embedding and (len(args) > 2 or "padding_idx" in kwargs)
         touched = {self.names[id(a)] for a in tree_leaves((args, kwargs)) if id(a) in self.names}
-        first = not any(self.seen.values())
         for name in touched:
             self.seen[name].append(getattr(func, "__name__", str(func)).strip("_"))
-        if func in OPERATIONS and touched:
-            self._note(func, args, kwargs, first)
+        if func in OPERATIONS:
+            if touched:
+                self._note(func, args, kwargs, first=self.operations == 0)
+            self.operations += 1
         return result
 
     def _note(self, func: Any, args: Any, kwargs: Any, first: bool) -> None:
@@ -214,4 +220,50 @@ def probe(
                 other[slot.name] = f"used by {use.operation} on an input without rows"
     # Each convolution of a fleet is one of its own to the library that computes it; recurrent nets have no rule at all.
     slow = any("conv" in f or f in ("lstm", "gru", "rnn_tanh", "rnn_relu") for f in set().union(*first.seen.values()))
-    return Uses(single, other, random, not slow and not random), outputs[0]
+    return Uses(single, other, random, not (slow or random or first.padded)), outputs[0]
+
+
+def sails(
+    net: nn.Module,
+    layout: Layout,
+    start: Tensor,
+    buffers: Mapping[str, Tensor],
+    x: Inputs,
+    autocast: torch.dtype | None = None,
+) -> bool:
+    """Whether two nets run as one program there and back, and find what each would alone; by trying it on three rows.
+
+    Branches on numbers, tensors filled in place or operations without a rule for many nets keep a net from it.
+    """
+    rows, nets = first_rows(x, 3), torch.stack([start, 1.5 * start])
+
+    def run(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> Tensor:
+        with precision(start.device, autocast):
+            return call(net, weights, own, rows)
+
+    def there_and_back(program: Callable[..., Tensor], flat: Tensor, own: Mapping[str, Tensor]) -> list[Tensor]:
+        leaves = {k: v.detach().requires_grad_() for k, v in layout.weights(flat).items()}
+        output = program(leaves, {k: b.clone() for k, b in own.items()})
+        slopes = torch.autograd.grad(output.float().square().sum(), list(leaves.values()), allow_unused=True)
+        found = [
+            output,
+            *(torch.zeros_like(v) if g is None else g for g, v in zip(slopes, leaves.values(), strict=True)),
+        ]
+        return [f.detach().to_dense().float() for f in found]
+
+    near = 0.02 if autocast is None and start.dtype in (torch.float32, torch.float64) else 0.1
+    with isolated(start.device), mode(net, training=True), torch.enable_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*performance drop.*")  # torch's word for one after the other
+        try:
+            each = [there_and_back(run, flat, buffers) for flat in nets]
+            both = there_and_back(torch.vmap(run), nets, {k: torch.stack([b, b]) for k, b in buffers.items()})
+        except (RuntimeError, ValueError, TypeError, NotImplementedError, UserWarning):
+            return False
+    pairs = [(many, torch.stack(alone)) for many, alone in zip(both, zip(*each, strict=True), strict=True)]
+    return all(many.shape == one.shape and _close(many, one, near) for many, one in pairs)
+
+
+def _close(a: Tensor, b: Tensor, near: float) -> bool:
+    """Whether two tensors differ by little of the larger one's largest number."""
+    most = float(b.abs().max()) if b.numel() else 0.0
+    return bool(((a - b).abs() <= near * most + 1e-6).all())

@@ -10,8 +10,8 @@ from typing import Any
 class Progress:
     """Epoch, NLL, KL and validation score, as they come; silent unless a person is watching."""
 
-    def __init__(self, wanted: bool, epochs: int, batches: int, done: int, members: int = 1) -> None:
-        self.epochs, self.batches, self.done, self.members = epochs, batches, done, members
+    def __init__(self, wanted: bool, epochs: int, batches: int, done: int, members: int = 1, part: str = "") -> None:
+        self.epochs, self.batches, self.done, self.members, self.part = epochs, batches, done, members, part
         self.words = ""
         self.bar: Any = None
         if wanted and sys.stderr.isatty():
@@ -37,7 +37,9 @@ class Progress:
     def step(self, done: int) -> None:
         if self.bar is not None:
             epoch = min(done // self.batches + 1, self.epochs)
-            self.bar.update(self.task, completed=done, description=f"epoch {epoch}/{self.epochs}", words=self.words)
+            self.bar.update(
+                self.task, completed=done, description=f"{self.part}epoch {epoch}/{self.epochs}", words=self.words
+            )
 
     def epoch(self, rows: list[dict[str, float]]) -> None:
         """What every member reached last: the middle and the extremes of a fleet."""

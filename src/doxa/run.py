@@ -23,13 +23,22 @@ from doxa.layout import Layout
 from doxa.optimisers.torchs import TorchAtWork
 from doxa.philox import Stream
 from doxa.progress import Progress
-from doxa.resume import BELIEF, CHECKPOINT, restore, save, versions
+from doxa.resume import BELIEF, CHECKPOINT, save, versions
 from doxa.sweep import Question, sweep
+
+_here = threading.local()
 
 
 @contextmanager
 def gentle_interrupt() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a request to stop between two steps; the second one stops at once."""
+    """Turn the first Ctrl-C into a request to stop between two steps; the second one stops at once.
+
+    Within another's, it is the same request: what has several runs to do ends all of them.
+    """
+    outer = getattr(_here, "stop", None)
+    if outer is not None:
+        yield outer
+        return
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -41,9 +50,11 @@ def gentle_interrupt() -> Iterator[threading.Event]:
         stop.set()
 
     before = signal.signal(signal.SIGINT, ask)
+    _here.stop = stop
     try:
         yield stop
     finally:
+        _here.stop = None
         signal.signal(signal.SIGINT, before)
 
 
@@ -60,6 +71,7 @@ class Run:
     rates: Sequence[Schedule] | None  # one a member; None leaves the optimiser's own
     epochs: int
     seeds: Sequence[int]  # one a member
+    numbers: Sequence[int | None]  # one a member: its place in the fleet, of which this may be a part
     words: Tensor  # [K]: the seed of each net's random words
     held_out: Sequence[tuple[Inputs, Tensor]] | None  # one a member
     validation_samples: int
@@ -98,7 +110,7 @@ class Run:
         stopped = all(self.resting(k) for k in range(self.members))
         return self.done >= self.steps or (stopped and self.done % self.source.batches == 0)
 
-    def go(self, stop: threading.Event, progress: bool) -> None:
+    def go(self, stop: threading.Event, progress: Progress) -> None:
         """Step until finished, or until asked to stop."""
         batches = self.source.batches
         if not self.finished:
@@ -107,7 +119,7 @@ class Run:
             if self.fast is not None:
                 self.fast.running.copy_(self.running)
                 self.running = self.fast.running
-        with Progress(progress, self.epochs, batches, self.done, self.members) as shown:
+        with progress as shown:
             shown.epoch([rows[-1] for rows in self.histories if rows])
             while not self.finished:
                 epoch, skip = divmod(self.done, batches)
@@ -130,19 +142,16 @@ class Run:
         The rates are in double precision, as torch's optimisers take them.
         """
         batches, nets = self.source.batches, self.training.nets // self.members
-        weights, rates = [], []
-        for batch in range(skip, batches):
-            moment = Moment(epoch * batches + batch, self.steps, batch, batches)
-            weights.append([float(own.kl_weight(moment)) / self.source.size for own in self.learners])
-            own = [0.0] * self.members if self.rates is None else [float(r(moment)) for r in self.rates]
-            for rate in own:
-                if not 0 <= rate < math.inf:
-                    raise BadInput(
-                        f"the learning rate at step {moment.step} is {rate}; a schedule gives numbers from 0 up"
-                    )
-            rates.append([-1.0 if self.resting(k) else rate for k, rate in enumerate(own)])
-        found = [torch.tensor(rows, dtype=torch.float64).repeat_interleave(nets, 1) for rows in (weights, rates)]
-        return found[0].to(self.problem.start), found[1]
+        moments = [Moment(epoch * batches + b, self.steps, b, batches) for b in range(skip, batches)]
+        weights = _columns([own.kl_weight for own in self.learners], moments) / self.source.size
+        rates = torch.zeros_like(weights) if self.rates is None else _columns(self.rates, moments)
+        bad = (~(rates >= 0) | rates.isinf()).nonzero().tolist()
+        if bad:
+            step, rate = moments[bad[0][0]].step, float(rates[*bad[0]])
+            raise BadInput(f"the learning rate at step {step} is {rate}; a schedule gives numbers from 0 up")
+        rates[:, [k for k in range(self.members) if self.resting(k)]] = -1.0
+        weights, rates = (found.repeat_interleave(nets, 1) for found in (weights, rates))
+        return weights.to(self.problem.start), rates
 
     def steps_of(self, epoch: int, skip: int, weights: Tensor, rates: Tensor) -> Iterator[None]:
         """Take an epoch's steps from a batch on: replayed where they are captured, else as they are written."""
@@ -230,6 +239,16 @@ class Run:
                 self.best[name] = tensor.detach().clone()
             self.best[name][own] = tensor.detach()[own]
 
+    @torch.no_grad()
+    def _settle(self, members: Sequence[int]) -> None:
+        """Put members back to the best that they have been, where patience kept it."""
+        nets = self.training.nets // self.members
+        for name, tensor in self.training.state().items():
+            for k in members:
+                if self.best and self.best_epochs[k] >= 0:
+                    own = slice(k * nets, (k + 1) * nets)
+                    tensor[own] = self.best[name][own]
+
     def validate(self, members: Sequence[int]) -> dict[int, float]:
         """Validation NLL of the posterior predictive of some members, with the same draws' noise every epoch."""
         assert self.held_out is not None
@@ -290,6 +309,7 @@ class Run:
         else:
             save(self)
             words += f"; saved in {self.folder}. Go on with the same call and resume=True"
+        self._settle([k for k in range(self.members) if self.resting(k)])
         found = self.beliefs()
         raise Interrupted(words, found[0] if self.members == 1 else found)
 
@@ -318,16 +338,24 @@ class Run:
 
     def close(self) -> list[Belief]:
         """The finished beliefs: the best ones where patience kept them, also as files in the run's folder."""
-        if self.best:
-            restore(self.training.state(), "", self.best)
+        self._settle(range(self.members))
         found = self.beliefs()
         if self.folder is not None:
-            for k, belief in enumerate(found):
+            for belief, number in zip(found, self.numbers, strict=True):
                 if belief is not None:
-                    belief.save(self.folder / (BELIEF if self.members == 1 else f"belief-{k}.doxa"))
+                    belief.save(self.folder / (BELIEF if number is None else f"belief-{number}.doxa"))
         if self.troubles:
             raise Diverged.some(self.troubles, found)
         return [belief for belief in found if belief is not None]
+
+
+def _columns(schedules: Sequence[Schedule], moments: Sequence[Moment]) -> Tensor:
+    """Each schedule's numbers at some moments [moments, K], in double precision; each is asked once."""
+    made: dict[int, list[float]] = {}
+    for schedule in schedules:
+        if id(schedule) not in made:
+            made[id(schedule)] = [float(schedule(moment)) for moment in moments]
+    return torch.tensor([made[id(schedule)] for schedule in schedules], dtype=torch.float64).T.contiguous()
 
 
 def _random(layout: Layout) -> Layout:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 
 from doxa.contracts import Inputs, Likelihood, Posterior
 from doxa.draws import Draws
-from doxa.layout import Layout, call, mode
+from doxa.layout import Layout, call, mode, precision
 from doxa.randomness import Key, isolated
 from doxa.rows import count, stacked, take, tensors
 
@@ -49,13 +48,6 @@ class Drawn:
         return self.question.buffers[self.member]
 
 
-def precision(device: torch.device, autocast: torch.dtype | None) -> AbstractContextManager[object]:
-    """Run the net in a lower precision, if asked to; always from fresh casts of the weights."""
-    if torch.is_autocast_enabled(device.type):
-        torch.clear_autocast_cache()
-    return torch.autocast(device.type, dtype=autocast) if autocast is not None else nullcontext()
-
-
 @torch.no_grad()
 def sweep(
     net: nn.Module,
@@ -75,9 +67,13 @@ def sweep(
         with precision(device, autocast):
             return call(net, weights, buffers, x)
 
+    turns = False  # whether the net has refused to be one program with others
     with mode(net, training=False), isolated(device):
         for block in _blocks(net, layout, questions, samples, rows):
-            for drawn, output in zip(block, _answers(run, layout, block, rows), strict=True):
+            found = None if turns or len(block) == 1 else _together(run, layout, block, rows)
+            turns = found is None
+            answers = [_alone(run, layout, drawn, rows) for drawn in block] if found is None else found
+            for drawn, output in zip(block, answers, strict=True):
                 outputs[drawn.number].append(output)
                 parameters[drawn.number].append(layout.parameters(drawn.flat))
     return [
@@ -120,33 +116,28 @@ def _shapes(x: Inputs) -> list[tuple[str, torch.Size]]:
     return [(name, t.shape) for name, t in tensors(x)]
 
 
-def _answers(run: Callable[..., Tensor], layout: Layout, block: Sequence[Drawn], rows: int) -> Iterable[Tensor]:
-    """The net's outputs [B, ·] for each draw."""
-    if len(block) > 1:
-        try:
-            return _together(run, layout, block, rows)
-        except RuntimeError:  # what torch cannot do with many nets at once, it may do with each
-            pass
-    return [_swept(partial(run, layout.weights(d.flat), d.buffers), d, rows) for d in block]
-
-
-def _swept(run: Callable[[Inputs], Tensor], drawn: Drawn, rows: int) -> Tensor:
-    x = drawn.question.x
-    parts = [run(take(x, slice(start, start + rows))) for start in range(0, count(x), rows)]
+def _alone(run: Callable[..., Tensor], layout: Layout, drawn: Drawn, rows: int) -> Tensor:
+    """The net's outputs [B, ·] for one draw."""
+    x, weights = drawn.question.x, layout.weights(drawn.flat)
+    parts = [run(weights, drawn.buffers, take(x, slice(at, at + rows))) for at in range(0, count(x), rows)]
     return torch.cat(parts).to(drawn.flat.dtype)
 
 
-def _together(run: Callable[..., Tensor], layout: Layout, block: Sequence[Drawn], rows: int) -> Tensor:
-    """The outputs [D, B, ·] of several draws as one program."""
+def _together(run: Callable[..., Tensor], layout: Layout, block: Sequence[Drawn], rows: int) -> Tensor | None:
+    """The outputs [D, B, ·] of several draws as one program; None where torch cannot do that with this net."""
     weights = layout.weights(torch.stack([d.flat for d in block]))
-    shared = all(d.buffers is block[0].buffers for d in block)
-    names = block[0].buffers
-    buffers = names if shared else {k: torch.stack([d.buffers[k] for d in block]) for k in names}
-    one_x = all(d.question.x is block[0].question.x for d in block)
-    program = torch.vmap(run, in_dims=(0, None if shared else 0, None if one_x else 0), randomness="error")
+    first, shared = block[0], all(d.buffers is block[0].buffers for d in block)
+    buffers = first.buffers if shared else {k: torch.stack([d.buffers[k] for d in block]) for k in first.buffers}
+    same = all(d.question.x is first.question.x for d in block)
+    program = torch.vmap(run, in_dims=(0, None if shared else 0, None if same else 0))
     parts = []
-    for start in range(0, count(block[0].question.x), rows):
-        span = slice(start, start + rows)
-        own = take(block[0].question.x, span) if one_x else stacked([take(d.question.x, span) for d in block])
-        parts.append(program(weights, buffers, own))
-    return torch.cat(parts, 1).to(block[0].flat.dtype)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*performance drop.*")  # torch's word for one after the other
+            for at in range(0, count(first.question.x), rows):
+                span = slice(at, at + rows)
+                own = take(first.question.x, span) if same else stacked([take(d.question.x, span) for d in block])
+                parts.append(program(weights, buffers, own))
+    except (RuntimeError, ValueError, UserWarning):
+        return None
+    return torch.cat(parts, 1).to(first.flat.dtype)

@@ -11,13 +11,12 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Batch, Inputs, Problem
-from doxa.layout import LIKELIHOOD, call
+from doxa.layout import LIKELIHOOD, call, precision
 from doxa.noise.interception import Interception, Rule, Site
 from doxa.noise.source import Alone, Asked, Handed, Listening, Source, made
 from doxa.philox import Stream
 from doxa.randomness import reseed
 from doxa.rows import each, take
-from doxa.sweep import precision
 
 # From a net's first and second leaves to the places where its noise is met.
 Sites = Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], Sequence[Site]]
