@@ -1,16 +1,29 @@
-"""What happens to a step that cannot be recorded, without a GPU: tests/test_cuda.py has the recording itself."""
+"""Recorded steps without a GPU, on stand-ins for its streams and graphs, and what happens to those that cannot be.
+
+tests/test_cuda.py has the recording itself.
+"""
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import cycle, product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
-from doxa import capture, optimisers
+import doxa
+from doxa import capture, learners, likelihoods, native, noise, optimisers, rates
+from doxa.errors import Interrupted
 from doxa.feed import InMemory
 from doxa.probe import Uses
+from laws.test_fleets import LEARNERS, PRIORS, WEIGHTS, net, numbers, rows
 
 SOURCE = InMemory(torch.zeros(4, 2), torch.zeros(4), 2)
 
@@ -63,3 +76,189 @@ def test_what_cannot_be_recorded_runs_as_written_and_says_so(monkeypatch: pytest
         assert asked(1, random=True)[0] is None
     with pytest.warns(UserWarning, match="recurrent"):
         assert asked(1, other={"lstm.weight": "used by lstm"})[0] is None
+
+
+class Stream:
+    """A stand-in: one after the other is the only order there is."""
+
+    def __init__(self, device: Any = None) -> None:
+        pass
+
+    def wait_stream(self, other: Stream) -> None:
+        pass
+
+
+class Graph:
+    """A stand-in that notes the step instead of running it, as a recording does, and runs it when it is replayed."""
+
+    noted: Callable[[], None]
+
+    def pool(self) -> None:
+        pass
+
+    def replay(self) -> None:
+        self.noted()
+
+
+def recorded(problem: Any, training: Any, optimiser: Any, source: Any, words: Tensor, steps: int) -> capture.Captured:
+    return capture.Captured(training, optimiser, source, words)
+
+
+Record = Callable[[], list[int]]
+
+
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch) -> Record:
+    """From its call on, steps are recorded and replayed; it returns the lengths of those that will run to warm up.
+
+    Before and after, torch does what C kernels would, which a recorded step never asks.
+    """
+    monkeypatch.setattr(native, "library", lambda: None)
+    written = capture.Captured._step
+    under_way: list[Graph] = []
+    warmed: list[int] = []
+
+    def step(captured: capture.Captured, length: int) -> None:
+        if under_way:
+            under_way[-1].noted = partial(written, captured, length)
+            return
+        warmed.append(length)
+        written(captured, length)
+
+    @contextmanager
+    def recording(graph: Graph, pool: None, stream: Stream) -> Iterator[None]:
+        under_way.append(graph)
+        yield
+        under_way.pop()
+
+    def begin() -> list[int]:
+        stand_ins = {"Stream": Stream, "current_stream": Stream, "CUDAGraph": Graph, "graph": recording}
+        for name, stand_in in {**stand_ins, "stream": lambda stream: nullcontext()}.items():
+            monkeypatch.setattr(torch.cuda, name, stand_in)
+        monkeypatch.setattr(capture.Captured, "_step", step)
+        monkeypatch.setattr(doxa.run, "captured", recorded)
+        return warmed
+
+    return begin
+
+
+def three(make: Callable[..., Any], prior: str) -> list[Any]:
+    """Members with priors and schedules of the KL's weight of their own."""
+    return [make(p, w) for p, w in zip(PRIORS[prior], WEIGHTS, strict=True)]
+
+
+FLEETS = {
+    "local": three(LEARNERS["local"], "gaussian"),
+    "shared": three(LEARNERS["shared"], "scale_mixture"),
+    "flipout": three(lambda p, w: learners.variational(p, noise.flipout, 2, kl_weight=w), "gaussian"),
+    "per layer": three(LEARNERS["per layer"], "gaussian"),
+    "laplace": three(LEARNERS["shared"], "laplace"),
+    "student_t": three(LEARNERS["local"], "student_t"),
+    "point": three(LEARNERS["point"], "gaussian"),
+    "dropout": three(LEARNERS["dropout"], "gaussian"),
+    "ensemble": three(LEARNERS["ensemble"], "gaussian"),
+}
+OPTIMISERS = {"adam": optimisers.adam(), "sgd": optimisers.sgd(0.9)}
+
+
+def learned(name: str, optimiser: str, count: int = 60, **more: Any) -> list[doxa.Belief]:
+    """A fleet whose members have rates of their own, and stop by themselves; one has labels that it cannot learn."""
+    x, y = rows()
+    x = x.double()
+    held = [(x[:20], y[:20]), (x[20:40], 1 - y[20:40]), (x[40:], y[40:])]
+    keys = {"epochs": 4, "patience": 1, "batch_size": 16, "validation_samples": 2, "progress": False, **more}
+    return doxa.fleet(
+        net().double(),
+        (x[:count], y[:count]),
+        learners=FLEETS[name],
+        likelihood=likelihoods.categorical(),
+        optimiser=OPTIMISERS[optimiser],
+        seeds=[1, 2, 3],
+        lr=[0.05, 0.03, rates.cosine(0.05)],
+        validation=held,
+        **keys,
+    )
+
+
+# Batches of 16: of 60 rows the last is shorter, of 49 it has taken in the one row left over.
+WAYS = list(product(OPTIMISERS, (60, 49)))
+BOTH = [(name, *way) for i, name in enumerate(FLEETS) for way in ((WAYS[0], WAYS[3]), (WAYS[1], WAYS[2]))[i % 2]]
+ONE = [(name, *way) for name, way in zip(FLEETS, cycle(WAYS), strict=False)]
+
+
+@pytest.mark.parametrize(("name", "optimiser", "count"), BOTH)
+def test_a_recorded_fleet_is_the_written_one(name: str, optimiser: str, count: int, record: Record) -> None:
+    written = learned(name, optimiser, count)
+    record()
+    lengths = set()
+    for one, other in zip(learned(name, optimiser, count), written, strict=True):
+        for found, right in zip(numbers(one), numbers(other), strict=True):
+            torch.testing.assert_close(found, right, rtol=1e-9, atol=1e-9)
+        for row, right in zip(one.record.history, other.record.history, strict=True):
+            assert row == pytest.approx(right, rel=1e-9)
+        assert one.record.settings == other.record.settings
+        lengths.add(len(one.record.history))
+    assert len(lengths) > 1, "they stop at different epochs"
+
+
+@pytest.mark.parametrize(("name", "optimiser", "count"), ONE)
+def test_a_recorded_fleet_resumes_to_the_byte(
+    name: str, optimiser: str, count: int, record: Record, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """From a step into its third epoch, when a member has come to rest."""
+    record()
+    whole = learned(name, optimiser, count, epochs=3, checkpoint=tmp_path / "whole")
+    assert 2 in {len(belief.record.history) for belief in whole}
+    replay, left = Graph.replay, [{60: 9, 49: 7}[count]]
+
+    def interrupting(graph: Graph) -> None:
+        replay(graph)
+        left[0] -= 1
+        if left[0] == 0:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Graph, "replay", interrupting)
+    with pytest.raises(Interrupted):
+        learned(name, optimiser, count, epochs=3, checkpoint=tmp_path / "cut")
+    learned(name, optimiser, count, epochs=3, checkpoint=tmp_path / "cut", resume=True)
+    files = sorted(p.name for p in (tmp_path / "whole").iterdir())
+    assert files == ["belief-0.doxa", "belief-1.doxa", "belief-2.doxa", "checkpoint.doxa"]
+    for file in files:
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "cut" / file).read_bytes()
+
+
+def state_of(training: Any, optimiser: Any) -> list[Tensor]:
+    """All that a checkpoint would hold of them."""
+    return [t.detach().clone() for t in (*training.state().values(), *optimiser.state().values())]
+
+
+def refused(*_: Any, **__: Any) -> None:
+    raise RuntimeError("this cannot be recorded")
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+@pytest.mark.parametrize(("name", "optimiser"), [("local", "adam"), ("flipout", "sgd"), ("dropout", "sgd")])
+def test_warming_up_leaves_everything_as_it_was(
+    name: str, optimiser: str, refuses: bool, record: Record, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a training under way, its optimiser, BatchNorm's statistics and the counters; also if no recording comes."""
+    warmed = record()
+    learned(name, optimiser, epochs=1, checkpoint=tmp_path)
+    warmed.clear()
+
+    def watched(problem: Any, training: Any, work: Any, *rest: Any) -> capture.Captured | None:
+        before, made = state_of(training, work), None
+        if refuses:
+            monkeypatch.setattr(torch.cuda, "graph", refused)
+            with pytest.raises(RuntimeError, match="cannot be recorded"):
+                recorded(problem, training, work, *rest)
+        else:
+            made = recorded(problem, training, work, *rest)
+            assert not any(bool(t.any()) for t in (made.step, made.position, made.running))
+        assert all(bool(t.any()) for t in before), "of a training under way"
+        assert all(torch.equal(old, new) for old, new in zip(before, state_of(training, work), strict=True))
+        return made
+
+    monkeypatch.setattr(doxa.run, "captured", watched)
+    learned(name, optimiser, epochs=2, checkpoint=tmp_path, resume=True)
+    assert warmed == [16] * capture.WARM + ([] if refuses else [12] * capture.WARM)

@@ -1,0 +1,333 @@
+"""Law of a fleet's gradients: what a step leaves is the slope of the free energy, written out and left to autograd.
+
+Every prior meets every noise and number of draws, one after the other and side by side; nets, likelihoods, groups of
+scales and numbers of members take turns, so that any two choices meet somewhere. In float64, where nothing hides.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch import distributions as torchs
+
+from doxa import learners, likelihoods, noise, posteriors, priors
+from doxa.contracts import Batch, Now, Problem, Training
+from doxa.feed import feed
+from doxa.fit import Member, keys, pose
+from doxa.layout import Chooser, Layout, call, lay_out, mode
+from doxa.noise.interception import Interception
+from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, sites_of
+from doxa.noise.source import Alone
+from doxa.philox import Stream, fill_normals
+from doxa.randomness import isolated, seed_of
+
+STEP = 5
+
+
+class Tied(nn.Module):
+    """One weight in two places; it lies between weights that are used once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last, self.first, self.second = nn.Linear(6, 3), nn.Linear(6, 6), nn.Linear(6, 6)
+        self.second.weight = self.first.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.second(self.first(x).tanh()).tanh())
+
+
+class Odd(nn.Module):
+    """A weight that does not lie in order, one without axes, a frozen one, and one that is never used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 5), nn.Linear(5, 3)
+        self.first.weight = nn.Parameter(torch.randn(6, 5).T)
+        self.gain, self.idle = nn.Parameter(torch.tensor(0.7)), nn.Parameter(torch.randn(2, 2))
+        self.last.weight.requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.first(x).tanh() * self.gain)
+
+
+class Recurrent(nn.Module):
+    """Many of these are no single program: they take turns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.last = nn.LSTM(2, 4, batch_first=True), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.body(x.view(-1, 3, 2))[0][:, -1])
+
+
+def normed() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 7), nn.BatchNorm1d(7), nn.Tanh(), nn.Linear(7, 3))
+
+
+def convolving() -> nn.Module:
+    """These take turns too."""
+    image = nn.Unflatten(1, (1, 2, 3))
+    return nn.Sequential(image, nn.Conv2d(1, 4, 2), nn.BatchNorm2d(4), nn.Tanh(), nn.Flatten(), nn.Linear(8, 3))
+
+
+def plain() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 7), nn.Tanh(), nn.Linear(7, 3))
+
+
+def a_bias(name: str, _: nn.Parameter) -> bool:
+    return name.endswith("bias")
+
+
+NETS: dict[str, tuple[Callable[[], nn.Module], Chooser | None]] = {
+    "batch norm": (normed, None),
+    "tied": (Tied, None),
+    "odd": (Odd, None),
+    "lstm": (Recurrent, None),
+    "conv": (convolving, None),
+    "biases": (plain, a_bias),
+}
+# Of a member's number k, and a vector and a positive one, a number for each random weight.
+PRIORS: dict[str, Callable[[int, Tensor, Tensor], Any]] = {
+    "gaussian": lambda k, v, p: priors.gaussian(0.3 + k, 0.1 * k),
+    "gaussian of each": lambda k, v, p: priors.gaussian(p, v),
+    "gaussian mixed": lambda k, v, p: priors.gaussian(0.5 + k, 0.2 if k % 2 else v),
+    "laplace": lambda k, v, p: priors.laplace(0.3 + k, 0.1 * k),
+    "laplace of each": lambda k, v, p: priors.laplace(0.3 + k, v),
+    "student t": lambda k, v, p: priors.student_t(3.0, 0.3 + k, 0.1 * k),
+    "student t of each": lambda k, v, p: priors.student_t(3.0 + k, 0.3, v),
+    "mixture": lambda k, v, p: priors.scale_mixture(0.25 + 0.2 * k, 1.0, 0.1, 0.1 * k),
+    "mixture of each": lambda k, v, p: priors.scale_mixture(0.25 + 0.2 * k, 1.0, 0.1, v),
+    "mixture mixed": lambda k, v, p: priors.scale_mixture(0.25 + 0.2 * k, 1.0, 0.1, 0.1 if k % 2 else v),
+}
+DRAWS = {"one": (1, False), "a pair": (2, True), "three": (3, False)}
+LIKELIHOODS = {"categorical": likelihoods.categorical(), "learned": likelihoods.gaussian_learned(0.7)}
+
+CHOICES = {
+    "prior": list(PRIORS),
+    "noise": list(noise.TABLE),
+    "draws": list(DRAWS),
+    "per": ["weight", "layer", "network"],
+    "net": list(NETS),
+    "members": [1, 2, 3],
+    "likelihood": list(LIKELIHOODS),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A choice of everything."""
+
+    prior: str
+    noise: str
+    draws: str
+    per: str
+    net: str
+    members: int
+    likelihood: str
+
+    def __str__(self) -> str:
+        return "-".join(map(str, vars(self).values()))
+
+
+def begun() -> Iterator[dict[str, Any]]:
+    """Every prior and noise: with every number of draws where each weight has a scale, and once where many share it."""
+    for prior, kind in product(PRIORS, noise.TABLE):
+        for draws in DRAWS:
+            yield {"prior": prior, "noise": kind, "draws": draws, "per": "weight"}
+        yield {"prior": prior, "noise": kind}
+
+
+def cases() -> Iterator[Case]:
+    """What was begun, and for the rest each time what has met the others least often."""
+    met: Counter[Any] = Counter()
+    for given in begun():
+        chosen = list(given.items())
+        met.update(combinations(chosen, 2))
+        for name in (n for n in CHOICES if n not in given):
+            own = [(name, value) for value in CHOICES[name]]
+            least = min(own, key=lambda one: sorted(met[other, one] for other in chosen))
+            met.update((other, least) for other in chosen)
+            chosen.append(least)
+        yield Case(**dict(chosen))
+
+
+CASES = list(cases())
+
+
+def test_any_two_choices_meet() -> None:
+    seen = {pair for case in CASES for pair in combinations(vars(case).items(), 2)}
+    for one, other in combinations(CHOICES, 2):
+        assert {((one, a), (other, b)) for a, b in product(CHOICES[one], CHOICES[other])} <= seen
+
+
+@dataclass(frozen=True)
+class Afloat:
+    """A fleet at a step, as `doxa.fleet` would bring it there."""
+
+    problem: Problem
+    learners: list[Any]
+    training: Training
+    batch: Batch
+    now: Now
+
+
+def data(likelihood: str) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    x, y = (torch.randn(20, n, generator=generator, dtype=torch.float64) for n in (6, 3))
+    return x, y.argmax(1) if likelihood == "categorical" else y
+
+
+def learner(case: Case, k: int, random: int) -> Any:
+    generator = torch.Generator().manual_seed(10 + k)
+    some, positive = (f(random, generator=generator, dtype=torch.float64) for f in (torch.randn, torch.rand))
+    samples, antithetic = DRAWS[case.draws]
+    return learners.variational(
+        PRIORS[case.prior](k, 0.3 * some, 0.3 + positive),
+        noise.TABLE[case.noise],
+        samples,
+        antithetic,
+        posteriors.mean_field(case.per, rho=(-3.0, 0.0)),
+    )
+
+
+def launched(case: Case) -> Afloat:
+    make, random = NETS[case.net]
+    with isolated(torch.device("cpu")):
+        torch.manual_seed(0)
+        nets = [make().double() for _ in range(case.members)]
+    layout, like = lay_out(nets[0], random)
+    members = [Member(net, learner(case, k, layout.random), seed=7 * k + 1) for k, net in enumerate(nets)]
+    source = feed(data(case.likelihood), like[:1], 8, None, [None] * len(members))
+    problem = pose(members, source, LIKELIHOODS[case.likelihood], random, like.device, None)
+    each = [one.learner for one in members]
+    words = torch.tensor([seed_of(key) for key in keys(members)])
+    weights = torch.tensor([0.01, 0.02, 0.03][: len(members)], dtype=torch.float64)
+    batch = next(source.epoch(0, words, 0))
+    return Afloat(problem, each, each[0].start(problem, each), batch, Now(Stream(words, STEP), weights))
+
+
+def as_torch_s(prior: Any, like: Tensor) -> torchs.Distribution:
+    """The prior in torch's words, one for each weight."""
+    centre = torch.as_tensor(prior.centre, dtype=like.dtype).expand_as(like)
+    if isinstance(prior, priors.scale_mixture):
+        shares, scales = like.new_tensor([[prior.share, 1 - prior.share], [prior.wide, prior.narrow]])
+        return torchs.MixtureSameFamily(torchs.Categorical(shares), torchs.Normal(centre[:, None], scales))
+    if isinstance(prior, priors.student_t):
+        return torchs.StudentT(prior.degrees, centre, prior.scale)
+    return (torchs.Normal if isinstance(prior, priors.gaussian) else torchs.Laplace)(centre, prior.scale)
+
+
+def numbers(stream: Stream, of: int, sign: float, like: Tensor) -> Tensor:
+    """A draw's standard normals, turned round by the sign."""
+    found = torch.empty_like(like)[None]
+    fill_normals(found, stream.other(stream.number + of))
+    return sign * found[0]
+
+
+@dataclass
+class Written:
+    """The free energy of one member at a step, in terms of its mean [P] and rho [G]."""
+
+    afloat: Afloat
+    member: int
+    mean: Tensor
+    rho: Tensor
+
+    def __post_init__(self) -> None:
+        self.problem, self.learner = self.afloat.problem, self.afloat.learners[self.member]
+        layout, kind = self.problem.layout, self.learner.noise
+        sizes = {"weight": (1,) * layout.random, "layer": layout.layers(), "network": (layout.random,)}
+        groups = torch.tensor(sizes[self.learner.posterior.per])
+        self.middle, self.scale = self.mean[: layout.random], F.softplus(self.rho).repeat_interleave(groups)
+        self.ruled = torch.zeros(layout.random, dtype=torch.bool)
+        for slot in layout.random_slots:
+            self.ruled[slot.span] = kind.reaches(self.problem.uses, slot.name)
+        self.prior = as_torch_s(self.learner.prior, self.middle.detach())
+        self.q = torchs.Normal(self.middle, self.scale)
+
+    def draw(self, sample: int) -> tuple[Stream, float]:
+        """Each draw has streams of its own; antithetic ones share them, two by two, and differ in sign."""
+        number, sign = (sample // 2, 1.0 - 2.0 * (sample % 2)) if self.learner.antithetic else (sample, 1.0)
+        return Stream(self.afloat.now.stream.seeds[self.member, None], STEP, SAMPLE * number), sign
+
+    def nll(self, sample: int, buffers: dict[str, Tensor]) -> Tensor:
+        """Of one draw; buffers are changed in place."""
+        problem, kind, (stream, sign) = self.problem, self.learner.noise, self.draw(sample)
+        noise_of_all = self.scale * numbers(stream, WEIGHTS, sign, self.middle)
+        drawn = torch.where(self.ruled, self.middle, self.middle + noise_of_all)
+        flat = torch.cat([drawn, self.mean[problem.layout.random :]])
+        first, parameters = problem.layout.weights(flat), problem.layout.parameters(flat)
+        second = Layout(problem.layout.random_slots).views(self.scale**2 if kind is noise.local else noise_of_all)
+        met: Any = nullcontext()
+        if bool(self.ruled.any()):
+            source = Alone(stream.other(stream.number + ROWS), sign)
+            met = Interception(sites_of(problem.uses, first, second), kind.rule, source)
+        with met:
+            output = call(problem.net, first, buffers, self.afloat.batch.x[self.member])
+        return -problem.likelihood.log_prob(output, self.afloat.batch.y[self.member], parameters).mean()
+
+    def cross_entropy(self, sample: int) -> Tensor:
+        """−log p at the draw that the net ran on; where it ran on none, at one of the prior's own."""
+        stream, sign = self.draw(sample)
+        of_net, own = (numbers(stream, of, sign, self.middle) for of in (WEIGHTS, PRIOR))
+        return -self.prior.log_prob(self.middle + self.scale * torch.where(self.ruled, own, of_net)).sum()
+
+    def kl(self) -> Tensor:
+        """In closed form where torch knows one, else the mean over the draws."""
+        if isinstance(self.prior, torchs.Normal | torchs.Laplace):
+            return torchs.kl_divergence(self.q, self.prior).sum()
+        samples = range(self.learner.samples)
+        return sum(self.cross_entropy(s) for s in samples) / len(samples) - self.q.entropy().sum()
+
+
+# The NLL, the slopes by mean and rho, and the buffers.
+Expected = tuple[Tensor, tuple[Tensor, ...], dict[str, Tensor]]
+
+
+def expected(afloat: Afloat, member: int) -> Expected:
+    """What a step should leave of a member; of buffers the mean over the draws."""
+    mean, rho = (p.detach()[member].clone().requires_grad_() for p in afloat.training.parameters)
+    one = Written(afloat, member, mean, rho)
+    samples = one.learner.samples
+    seen = [{k: b[member].clone() for k, b in afloat.problem.buffers.items()} for _ in range(samples)]
+    nll = sum(one.nll(s, seen[s]) for s in range(samples)) / samples
+    slopes = torch.autograd.grad(nll + afloat.now.weights[member] * one.kl(), (mean, rho))
+    middle = {k: torch.stack([own[k].double() for own in seen]).mean(0) for k in seen[0]}
+    return nll.detach(), slopes, middle
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_fleet_s_gradients_are_autograd_s(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By mean and rho, for every member; losses and BatchNorm's statistics too. Then the way of a GPU, side by side."""
+    afloat = launched(case)
+    with isolated(torch.device("cpu")), mode(afloat.problem.net, True):
+        exact = [expected(afloat, k) for k in range(case.members)]
+        compare(afloat, exact)
+        if afloat.learners[0].samples > 1 and afloat.problem.uses.vectorises:
+            monkeypatch.setattr(sys.modules["doxa.learners.variational"], "side_by_side", lambda problem: True)
+            compare(launched(case), exact)
+
+
+def compare(afloat: Afloat, exact: list[Expected]) -> None:
+    """Take the step and look at what it leaves; again, since nothing of the first may be left in the second."""
+    training = afloat.training
+    for again in (False, True):
+        losses = training.step(afloat.batch, afloat.now)
+        training.fill_gradients(afloat.now)
+        for k, (nll, slopes, buffers) in enumerate(exact):
+            pairs = [(losses[k], nll), *((p.grad[k], g) for p, g in zip(training.parameters, slopes, strict=True))]
+            if not again:
+                pairs += [(found.double(), buffers[name]) for name, found in training.buffers(k)[0].items()]
+            for found, right in pairs:
+                torch.testing.assert_close(found, right, rtol=1e-9, atol=1e-12)
