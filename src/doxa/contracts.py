@@ -25,10 +25,15 @@ Centre = Any
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of data for each of K nets, [K, B, ·]: inputs for the net, targets for the likelihood."""
+    """Rows of data for each of K nets, [K, B, ·]: inputs for the net, targets for the likelihood.
+
+    Where the nets' rows differ in shape, x and y are the first net's, [1, B, ·], and `others` has a batch of such for
+    each of the rest.
+    """
 
     x: Inputs
     y: Tensor
+    others: tuple[Batch, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Sampler
 
 from doxa.contracts import Batch, Inputs, Likelihood
 from doxa.errors import BadInput
 from doxa.philox import Stream, order
 from doxa.randomness import Key, isolated, reseed, seed_of
-from doxa.rows import as_inputs, as_pair, as_target, count, stacked, take, tensors
+from doxa.rows import as_inputs, as_pair, as_target, as_tensor, count, each, stacked, take, tensors
 
 ORDER = 0x7FFFFFFF  # the number of the streams that shuffle, which no step uses
 WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
+SAMPLERS = "sampler", "batch_sampler"  # what a loader calls them, whatever they are
+OTHER_GENERATORS = np.random.Generator, np.random.RandomState, random.Random
 
 
 class Feed(Protocol):
@@ -109,9 +114,52 @@ class InMemory:
         return digest.hexdigest()
 
 
+class Reader:
+    """One net's way through a loader: samplers and generators are copies of its own, the data set is everybody's.
+
+    Its workers start afresh every epoch, as the seeds of their random numbers do.
+    """
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self.generators: list[torch.Generator] = []
+        self.loader = self._copy(loader, {id(loader.dataset): loader.dataset})
+        vars(self.loader).update(persistent_workers=False, _iterator=None)  # a loader lets nobody set them
+
+    def read(self, key: Key, device: torch.device) -> Iterator[Any]:
+        """The loader's batches in an order that the key alone decides, whichever generators its samplers own."""
+        reseed(key, device)
+        for own in self.generators:
+            own.manual_seed(seed_of(key))
+        items = iter(self.loader)
+        # The order is drawn with the first batch, before another net's batch moves torch's generator.
+        return chain([first] if (first := next(items, None)) is not None else [], items)
+
+    def _copy(self, owner: Any, copies: dict[int, Any]) -> Any:
+        """A shallow copy with samplers and generators of its own; `copies` are known by what they were made of."""
+        found = copies[id(owner)] = copy.copy(owner)
+        for name, part in list(vars(owner).items()):
+            if id(part) not in copies:
+                self._copy_part(name, part, copies)
+            if id(part) in copies:
+                vars(found)[name] = copies[id(part)]
+        return found
+
+    def _copy_part(self, name: str, part: Any, copies: dict[int, Any]) -> None:
+        if isinstance(part, torch.Generator):
+            copies[id(part)] = torch.Generator(part.device)
+            self.generators.append(copies[id(part)])
+        elif isinstance(part, OTHER_GENERATORS):
+            copies[id(part)] = copy.deepcopy(part)
+        elif isinstance(part, Sampler) or (name in SAMPLERS and hasattr(part, "__dict__")):
+            self._copy(part, copies)
+
+
 @dataclass
 class Loaded:
-    """Whatever a DataLoader yields as (x, y), moved to the net's device; its shuffling is seeded by the epoch."""
+    """Whatever a DataLoader yields as (x, y), moved to the net's device; its shuffling is seeded by the epoch.
+
+    Each of K nets reads it by itself: `num_workers` of the loader are so many processes for each of them.
+    """
 
     loader: DataLoader[Any]
     size: int
@@ -122,10 +170,11 @@ class Loaded:
         self.likelihood: Likelihood | None = None
         self.output: Tensor | None = None
         self.labels = ""
+        self.readers: list[Reader] = []  # one a net
 
     def example(self) -> Inputs:
         with isolated(self.like.device):
-            some = next(self._shuffled(("example",)), None)
+            some = next(Reader(self.loader).read(("example",), self.like.device), None)
         if some is None:
             raise BadInput("the DataLoader is empty: it gave not one batch")
         batch = self._batch(some)
@@ -137,7 +186,9 @@ class Loaded:
 
     def epoch(self, number: int, seeds: Tensor, skip: int) -> Iterator[Batch]:
         keys = [int(seed) for seed in seeds]
-        sources = [self._shuffled((key, "order", number)) for key in keys]
+        self.readers += [Reader(self.loader) for _ in keys[len(self.readers) :]]
+        own = zip(keys, self.readers, strict=True)
+        sources = [reader.read((key, "order", number), self.like.device) for key, reader in own]
         for given in range(self.batches):
             items = []
             for key, source in zip(keys, sources, strict=True):
@@ -149,20 +200,7 @@ class Loaded:
                     f"the DataLoader gave {given} batches in epoch {number + 1}; {self.batches} were expected"
                 )
             if given >= skip:
-                own = [self._batch(item) for item in items]
-                yield Batch(stacked([batch.x for batch in own]), torch.stack([batch.y for batch in own]))
-
-    def _shuffled(self, key: Key) -> Iterator[Any]:
-        """The loader's batches in an order that the key alone decides, whichever generators its samplers own."""
-        reseed(key, self.like.device)
-        owners = (self.loader, self.loader.sampler, getattr(self.loader.batch_sampler, "sampler", None))
-        for owner in owners:
-            own = getattr(owner, "generator", None)
-            if isinstance(own, torch.Generator):
-                own.manual_seed(seed_of(key))
-        items = iter(self.loader)
-        # The order is drawn with the first batch, before another stream moves the samplers' generators.
-        return chain([first] if (first := next(items, None)) is not None else [], items)
+                yield side_by_side([self._batch(item) for item in items])
 
     def _batch(self, item: Any) -> Batch:
         if not isinstance(item, tuple | list) or len(item) != 2:
@@ -179,10 +217,19 @@ class Loaded:
         return f"loader of {self.size} rows in {self.batches} batches, first labels {self.labels}"
 
 
-def feed(data: Any, like: Tensor, batch_size: int, size: int | None, rows: Sequence[Tensor | None] = (None,)) -> Feed:
+def side_by_side(own: Sequence[Batch]) -> Batch:
+    """Rows [B, ·] of each net as one batch: stacked if their shapes are equal."""
+    forms = [[(name, t.shape, t.dtype) for name, t in (*tensors(b.x), ("y", b.y))] for b in own]
+    if all(form == forms[0] for form in forms):
+        return Batch(stacked([b.x for b in own]), torch.stack([b.y for b in own]))
+    first, *others = [Batch(each(b.x, lambda t: t[None]), b.y[None]) for b in own]
+    return Batch(first.x, first.y, tuple(others))
+
+
+def feed(data: Any, like: Tensor, batch_size: int, size: int | None, rows: Sequence[Any] = (None,)) -> Feed:
     """The right feed for what was given; the number of rows must be known, or told as `size`.
 
-    `rows` are each net's own, as indices; all of them or none.
+    `rows` are each net's own, as indices or masks; all of them or none.
     """
     if not isinstance(data, DataLoader):
         x, y = as_pair(data, like, "data")
@@ -204,17 +251,31 @@ def feed(data: Any, like: Tensor, batch_size: int, size: int | None, rows: Seque
     return Loaded(data, size, batches, like)
 
 
-def _chosen(rows: Sequence[Tensor | None], size: int, device: torch.device) -> Tensor | None:
+def _chosen(rows: Sequence[Any], size: int, device: torch.device) -> Tensor | None:
     """Each net's own rows [K, n], checked."""
-    found = [own for own in rows if own is not None]
+    found = [_indices(own, size) for own in rows if own is not None]
     if not found:
         return None
     if len(found) < len(rows) or len({len(own) for own in found}) > 1:
         raise BadInput("the members of one program need rows of their own, as many each, or none of them")
-    chosen = torch.stack([own.to(device, torch.int64) for own in found])
-    if not chosen.numel() or int(chosen.min()) < 0 or int(chosen.max()) >= size:
+    return torch.stack(found).to(device)
+
+
+def _indices(rows: Any, size: int) -> Tensor:
+    """A net's own rows as indices [n], checked; a mask picks the rows where it is True."""
+    given = as_tensor(rows, "rows")
+    if given.dim() != 1:
+        raise BadInput(f"rows of a member must be a list of indices or a mask; got shape {tuple(given.shape)}")
+    if given.dtype == torch.bool:
+        if len(given) != size:
+            raise BadInput(f"a mask of rows needs an entry for each of the data's {size} rows; got {len(given)}")
+        given = given.nonzero()[:, 0]
+    found = given.real.to(torch.int64)
+    if given.is_complex() or not torch.equal(found.to(given.dtype), given):
+        raise BadInput("rows must be indices, which are whole numbers, or a mask of True and False")
+    if not found.numel() or int(found.min()) < 0 or int(found.max()) >= size:
         raise BadInput(f"rows must be indices from 0 to {size - 1}, and at least one")
-    return chosen
+    return found
 
 
 def _size_of(loader: DataLoader[Any], size: int | None) -> int:

@@ -219,8 +219,6 @@ def _rates(members: Sequence[Member], optimiser: Optimiser | None) -> list[Sched
     ours = optimiser is None or isinstance(optimiser, Adam | Sgd)
     if not ours and all(lr is None for lr in given):
         return None
-    if not ours and len({repr(files.describe(lr)) for lr in given}) > 1:
-        raise BadInput("torch's optimisers have one learning rate for all; use doxa.optimisers for one a member")
     filled = [1e-3 if lr is None else lr for lr in given]
     return [lr if callable(lr) else constant(float(lr) if isinstance(lr, Real) else lr) for lr in filled]
 

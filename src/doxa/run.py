@@ -215,7 +215,7 @@ class Run:
                 awake.append(k)
         scores = self.validate(awake) if self.held_out is not None and awake else {}
         for k in awake:
-            rate = self.optimiser.rate if isinstance(self.optimiser, TorchAtWork) else rates[k * nets]
+            rate = (self.optimiser.rates if isinstance(self.optimiser, TorchAtWork) else rates)[k * nets]
             row = {"nll": means[k], "kl": self.training.complexity(k).value, "lr": rate}
             if self.held_out is not None:
                 row["validation_nll"] = scores[k]

@@ -185,7 +185,6 @@ def test_a_resumed_fleet_is_the_uninterrupted_one_to_the_byte(name: str, tmp_pat
         ("one a member", {"seeds": [1, 2, 3]}),
         ("at least one member", {"learners": []}),
         ("one architecture", {"net": [net(), nn.Linear(6, 2)]}),
-        ("one learning rate for all", {"optimiser": torch.optim.SGD, "lr": [0.1, 0.2]}),
         ("indices from 0 to 59", {"rows": [torch.tensor([0, 60])] * 2}),
     ],
 )

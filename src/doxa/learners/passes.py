@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from doxa.contracts import Batch, Inputs, Problem
 from doxa.layout import LIKELIHOOD, call, precision
@@ -16,7 +15,7 @@ from doxa.noise.interception import Interception, Rule, Site
 from doxa.noise.source import Alone, Asked, Handed, Listening, Source, made
 from doxa.philox import Stream
 from doxa.randomness import reseed
-from doxa.rows import each, take
+from doxa.rows import each, take, tensors
 
 # From a net's first and second leaves to the places where its noise is met.
 Sites = Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], Sequence[Site]]
@@ -36,8 +35,9 @@ def nll(problem: Problem, leaves: Mapping[str, Tensor], buffers: Mapping[str, Te
 class Passes:
     """Runs every net on its rows of a batch and sends the gradients back to its leaves.
 
-    With several draws at once, [S · K] sets of leaves share K sets of rows. `compiled`, the nets run as torch.compile
-    makes them: for steps that are recorded and replayed so often that it repays.
+    With several draws at once, [S · K] sets of leaves share K sets of rows. Nets that run together take turns on a
+    batch whose rows differ in shape from net to net. `compiled`, the nets run as torch.compile makes them: for steps
+    that are recorded and replayed so often that it repays.
     """
 
     problem: Problem
@@ -49,28 +49,52 @@ class Passes:
     compiled: bool = False
 
     def __post_init__(self) -> None:
-        self.asked: dict[tuple[int, ...], list[Asked]] = {}
-        self.programs: dict[tuple[Any, ...], Callable[..., Tensor]] = {}
+        self.asked: dict[tuple[torch.Size, ...], list[Asked]] = {}
+        self.programs: dict[tuple[bool, ...], Callable[..., Tensor]] = {}
+        embeddings = (m for m in self.problem.net.modules() if isinstance(m, nn.Embedding | nn.EmbeddingBag))
+        self.sparse = [m for m in embeddings if m.sparse]
 
     def __call__(
         self, batch: Batch, buffers: Named, draws: Sequence[tuple[Stream, float]], scale: float = 1.0
     ) -> Tensor:
         """Each net's mean NLL [S · K], times `scale`; buffers [S · K, ·] are brought up to date in place."""
-        if self.together or self.compiled:
-            return self._as_one(batch, buffers, draws, scale)
-        ((stream, sign),) = draws
+        alone = batch.others or not (self.together or self.compiled)
+        run = self._one_by_one if alone else self._as_one
+        if not self.sparse:
+            return run(batch, buffers, draws, scale)
+        with dense(self.sparse):
+            return run(batch, buffers, draws, scale)
+
+    def _one_by_one(self, batch: Batch, buffers: Named, draws: Sequence[tuple[Stream, float]], scale: float) -> Tensor:
+        """The nets take turns, each draw of each, for they cannot run together or their rows differ in shape."""
+        nets = len(draws[0][0].seeds)
         losses = []
-        for k, leaves in enumerate(self.first):
-            own = {name: b[k] for name, b in buffers.items()}
-            second = {} if self.second is None else self.second[k]
-            source = Alone(stream.of(slice(k, k + 1)), sign)
+        for number in range(len(draws) * nets):
+            (stream, sign), k = draws[number // nets], number % nets
+            x, y = rows_of(batch, k)
+            first, second = (self._leaves(leaves, number) for leaves in (self.first, self.second))
+            own = {name: b[number] for name, b in buffers.items()}
             if self.problem.uses.random:
-                reseed((int(stream.seeds[k]), int(stream.step), stream.number), batch.y.device)
-            with self._met(leaves, second, source):
-                loss = nll(self.problem, leaves, own, take(batch.x, k), batch.y[k]) * scale
+                reseed((int(stream.seeds[k]), int(stream.step), stream.number), y.device)
+            source = Alone(stream.of(slice(k, k + 1)), sign)
+            loss = _loss(self.problem, self.sites, self.rule, source, first, second, own, x, y) * scale
             loss.backward()
             losses.append(loss.detach())
         return torch.stack(losses)
+
+    def _leaves(self, leaves: Sequence[Named] | None, number: int) -> Named:
+        """One net's leaves; where all nets' lie together, slices of them whose gradients go to the same place."""
+        if leaves is None:
+            return {}
+        if not self.together:
+            return leaves[number]
+        found = {}
+        for name, leaf in leaves[0].items():
+            if leaf.grad is None:
+                leaf.grad = torch.zeros_like(leaf)
+            found[name] = leaf.detach()[number].requires_grad_()
+            found[name].grad = leaf.grad[number]  # autograd adds to what is there
+        return found
 
     def _as_one(self, batch: Batch, buffers: Named, draws: Sequence[tuple[Stream, float]], scale: float) -> Tensor:
         noise = [] if self.sites is None else made(self._wanted(batch, buffers), draws)
@@ -107,30 +131,18 @@ class Passes:
         """The loss of a net, or of all of them, on what it is handed; `shared`, all see the same rows."""
         key = together, shared, self.compiled
         if key not in self.programs:
-
-            def one(
-                first: Named, second: Named, own: Named, x: Any, y: Tensor, noise: Sequence[Tensor], scale: float
-            ) -> Tensor:
-                with self._met(first, second, Handed(noise)):
-                    return nll(self.problem, first, own, x, y) * scale
-
-            made: Callable[..., Tensor] = one
+            program = _handed(self.problem, self.sites, self.rule)
             if together:
                 rows = None if shared else 0
-                made = torch.vmap(one, in_dims=(0, 0, 0, rows, rows, 0, None), randomness="different")
-            self.programs[key] = torch.compile(made, dynamic=False) if self.compiled else made
+                program = torch.vmap(program, in_dims=(0, 0, 0, rows, rows, 0, None), randomness="different")
+            self.programs[key] = torch.compile(program, dynamic=False) if self.compiled else program
         return self.programs[key]
-
-    def _met(self, first: Named, second: Named, source: Source) -> AbstractContextManager[object]:
-        if self.sites is None or self.rule is None:
-            return nullcontext()
-        return Interception(self.sites(first, second), self.rule, source)
 
     @torch.no_grad()
     def _wanted(self, batch: Batch, buffers: Named) -> list[Asked]:
-        """What noise a pass over so many rows asks for, found by listening to one."""
-        shape = tuple(batch.y.shape)
-        if shape not in self.asked:
+        """What noise a pass over rows of such shapes asks for, found by listening to one."""
+        shapes = (batch.y.shape, *(x.shape for _, x in tensors(batch.x)))
+        if shapes not in self.asked:
             listening = Listening()
             own = {name: b[0].clone() for name, b in buffers.items()}
             first: Named = {}
@@ -138,7 +150,56 @@ class Passes:
             for into, leaves in ((first, self.first), (second, self.second)):
                 if leaves is not None:
                     into.update({n: (leaf[0] if self.together else leaf).clone() for n, leaf in leaves[0].items()})
-            with self._met(first, second, listening):
-                nll(self.problem, first, own, take(batch.x, 0), batch.y[0])
-            self.asked[shape] = listening.asked
-        return self.asked[shape]
+            x, y = rows_of(batch, 0)
+            _loss(self.problem, self.sites, self.rule, listening, first, second, own, x, y)
+            self.asked[shapes] = listening.asked
+        return self.asked[shapes]
+
+
+@contextmanager
+def dense(modules: Sequence[nn.Embedding | nn.EmbeddingBag]) -> Iterator[None]:
+    """Let embeddings make full gradients: those of nets together cannot be sparse, and a flat vector's never are."""
+    for module in modules:
+        module.sparse = False
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.sparse = True
+
+
+def rows_of(batch: Batch, net: int) -> tuple[Inputs, Tensor]:
+    """One net's rows of a batch [B, ·]."""
+    if batch.others and net > 0:
+        return rows_of(batch.others[net - 1], 0)
+    return take(batch.x, net), batch.y[net]
+
+
+def _loss(
+    problem: Problem,
+    sites: Sites | None,
+    rule: Rule | None,
+    source: Source,
+    first: Named,
+    second: Named,
+    own: Named,
+    x: Inputs,
+    y: Tensor,
+) -> Tensor:
+    """A net's mean NLL with the source's noise at its sites."""
+    if sites is None or rule is None:
+        return nll(problem, first, own, x, y)
+    with Interception(sites(first, second), rule, source):
+        return nll(problem, first, own, x, y)
+
+
+def _handed(problem: Problem, sites: Sites | None, rule: Rule | None) -> Callable[..., Tensor]:
+    """A net's loss as a function of all that changes, its noise too."""
+
+    # It knows no Passes: those keep it, and a circle of references would keep all leaves until Python looks for such.
+    def loss(
+        first: Named, second: Named, own: Named, x: Inputs, y: Tensor, noise: Sequence[Tensor], scale: float
+    ) -> Tensor:
+        return _loss(problem, sites, rule, Handed(noise), first, second, own, x, y) * scale
+
+    return loss

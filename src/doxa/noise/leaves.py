@@ -68,9 +68,14 @@ class Gathered:
     def rows(self) -> Tensor:
         if not self.own:
             return self.buffer
-        found = [torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in self.own]
-        rows = [grad.reshape(self.members, -1) for grad in found]
+        rows = [self._dense(leaf).reshape(self.members, -1) for leaf in self.own]
         return rows[0] if len(rows) == 1 else torch.cat(rows, 1)
+
+    @staticmethod
+    def _dense(leaf: Tensor) -> Tensor:
+        if leaf.grad is None:
+            return torch.zeros_like(leaf)
+        return leaf.grad.to_dense() if leaf.grad.is_sparse else leaf.grad  # nn.Embedding(sparse=True) makes such
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,178 @@
+"""Laws of torch's optimisers: each net has one to itself, whatever it takes over a whole tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn, optim
+
+import doxa
+from doxa import learners, likelihoods, noise, priors
+from doxa.errors import BadInput, BrokenFile
+from doxa.optimisers.torchs import TorchAtWork
+
+OPTIMISERS: dict[str, Callable[..., optim.Optimizer]] = {
+    "sgd": optim.SGD,
+    "nesterov": partial(optim.SGD, momentum=0.9, nesterov=True, weight_decay=0.1),
+    "adam": optim.Adam,
+    "amsgrad": partial(optim.Adam, amsgrad=True),
+    "adamw": optim.AdamW,
+    "nadam": optim.NAdam,
+    "radam": optim.RAdam,
+    "adagrad": optim.Adagrad,
+    "rmsprop": partial(optim.RMSprop, momentum=0.9, centered=True),
+    "rprop": optim.Rprop,
+    "asgd": partial(optim.ASGD, t0=3),
+    "adamax": optim.Adamax,
+    "adadelta": optim.Adadelta,
+    "adafactor": optim.Adafactor,
+}
+SEEDS = [3, 8, 5]
+EACH = [learners.variational(priors.gaussian(s), noise.local) for s in (0.1, 1.0, 3.0)]
+KEYS: dict[str, Any] = {"likelihood": likelihoods.categorical(), "batch_size": 16, "progress": False, "lr": 0.02}
+
+
+def rows() -> tuple[Tensor, Tensor]:
+    x = torch.randn(50, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return x, (x[:, 0] + x[:, 1].square() > 0.5).long()
+
+
+def net() -> nn.Module:
+    """In double precision, so that optimisers that step by signs do not make large differences of small ones."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 2)).double()
+
+
+def close(one: doxa.Belief, other: doxa.Belief) -> None:
+    torch.testing.assert_close(one.posterior.mean, other.posterior.mean, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(one.posterior.scale, other.posterior.scale, rtol=1e-9, atol=1e-9)
+
+
+@dataclass
+class Pulled:
+    """A training of three nets, each drawn to a place of its own."""
+
+    nets = 3
+
+    def __post_init__(self) -> None:
+        draw = torch.Generator().manual_seed(1)
+        self.parameters = [torch.randn(3, n, generator=draw, dtype=torch.float64).requires_grad_() for n in (7, 4)]
+        self.targets = [torch.randn(3, n, generator=draw, dtype=torch.float64) for n in (7, 4)]
+
+    @torch.no_grad()
+    def fill_gradients(self, now: object) -> None:
+        for p, target in zip(self.parameters, self.targets, strict=True):
+            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+            p.grad.copy_((p - target) * torch.tensor([[0.01], [1.0], [100.0]], dtype=torch.float64))
+
+
+def steps(work: TorchAtWork, rates: list[float], number: int = 5) -> None:
+    for _ in range(number):
+        work.step(None, torch.tensor(rates, dtype=torch.float64), (1.0, 1.0))
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_a_member_is_what_it_is_alone(name: str) -> None:
+    keys = {**KEYS, "optimiser": OPTIMISERS[name], "epochs": 3}
+    found = doxa.fleet(net(), rows(), learners=EACH, seeds=SEEDS, **keys)
+    for belief, learner, seed in zip(found, EACH, SEEDS, strict=True):
+        close(belief, doxa.fit(net(), rows(), learner=learner, seed=seed, **keys))
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_a_resumed_fleet_is_the_uninterrupted_one_to_the_byte(name: str, tmp_path: Path) -> None:
+    def run(folder: str, epochs: int, **more: Any) -> None:
+        keys = {**KEYS, "optimiser": OPTIMISERS[name], "epochs": epochs, **more}
+        doxa.fleet(net(), rows(), learners=EACH, seeds=SEEDS, checkpoint=tmp_path / folder, **keys)
+
+    run("whole", 3)
+    run("cut", 1)
+    run("cut", 3, resume=True)
+    names = sorted(p.name for p in (tmp_path / "whole").iterdir())
+    assert names == ["belief-0.doxa", "belief-1.doxa", "belief-2.doxa", "checkpoint.doxa"]
+    for file in names:
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "cut" / file).read_bytes()
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_each_net_has_a_rate_of_its_own(name: str) -> None:
+    training, rates = Pulled(), [0.1, 0.01, 0.03]
+    work = TorchAtWork(OPTIMISERS[name], training, own_rates=False)
+    steps(work, rates)
+    assert work.rates == rates
+    assert work.rate == rates[0]
+    for k, rate in enumerate(rates):
+        one = Pulled()
+        own = [p.detach()[k].clone().requires_grad_() for p in one.parameters]
+        alone = OPTIMISERS[name](own, lr=rate)
+        for _ in range(5):
+            one.fill_gradients(None)
+            for tensor, p in zip(own, one.parameters, strict=True):
+                tensor.grad = p.grad[k].clone()
+            alone.step()
+            with torch.no_grad():
+                for tensor, p in zip(own, one.parameters, strict=True):
+                    p[k] = tensor
+        for tensor, p in zip(own, training.parameters, strict=True):
+            torch.testing.assert_close(p.detach()[k], tensor.detach(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("own_rates", [False, True])
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_who_rests_does_not_move(name: str, own_rates: bool) -> None:
+    """Neither by momentum nor by decay, and its optimiser forgets nothing."""
+    training = Pulled()
+    work = TorchAtWork(OPTIMISERS[name], training, own_rates)
+    steps(work, [0.1, 0.1, 0.1], 2)
+    before = [p.detach().clone() for p in training.parameters]
+    state = {k: t.clone() for k, t in work.state().items()}
+    steps(work, [0.1, -1.0, 0.1])
+    for p, old in zip(training.parameters, before, strict=True):
+        assert torch.equal(p.detach()[1], old[1])
+        assert not torch.equal(p.detach()[0], old[0])
+    for key, tensor in work.state().items():
+        assert not key.startswith("1.") or torch.equal(tensor, state[key])
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_a_state_comes_back_to_the_net_it_was_taken_from(name: str) -> None:
+    """That of a net that has rested from the start too, which may be none."""
+    training = Pulled()
+    work = TorchAtWork(OPTIMISERS[name], training, own_rates=False)
+    steps(work, [0.1, -1.0, 0.1])
+    again = Pulled()
+    with torch.no_grad():
+        for p, q in zip(again.parameters, training.parameters, strict=True):
+            p.copy_(q)
+    other = TorchAtWork(OPTIMISERS[name], again, own_rates=False)
+    other.load({k: t.clone() for k, t in work.state().items()}, work.numbers())
+    assert list(other.state()) == list(work.state())
+    assert other.numbers() == work.numbers()
+    for one in (work, other):
+        steps(one, [0.1, 0.02, -1.0])
+    for p, q in zip(again.parameters, training.parameters, strict=True):
+        assert torch.equal(p, q)
+
+
+def test_what_is_no_optimiser_of_vectors_is_refused_in_words() -> None:
+    keys = {**KEYS, "epochs": 1, "learner": EACH[0]}
+    with pytest.raises(BadInput, match=r"flat vectors .*2D"):
+        doxa.fit(net(), rows(), optimiser=optim.Muon, **keys)
+    with pytest.raises(BadInput, match="made a list"):
+        doxa.fit(net(), rows(), optimiser=list, **keys)
+    with pytest.raises(BadInput, match="LBFGS"):
+        doxa.fit(net(), rows(), optimiser=optim.LBFGS, **keys)
+
+
+@pytest.mark.parametrize("name", ["0.exp_avg", "3.0.exp_avg", "0.0"])
+def test_a_state_of_another_kind_is_a_broken_file(name: str) -> None:
+    work = TorchAtWork(optim.Adam, Pulled(), own_rates=False)
+    with pytest.raises(BrokenFile, match="another version"):
+        work.load({name: torch.zeros(7)}, {})
