@@ -202,12 +202,20 @@ def _programs(members: Sequence[Member], at_once: int | None, device: torch.devi
     kinds: dict[Any, list[int]] = {}
     for k, one in enumerate(members):
         kind = getattr(one.learner, "kind", None)
-        kinds.setdefault((kind, type(one.learner.prior), None if one.rows is None else len(one.rows)), []).append(k)
+        kinds.setdefault((kind, type(one.learner.prior), _many(one.rows)), []).append(k)
     found = []
     for group in kinds.values():
         most = at_once or _fitting(members[group[0]], device)
         found += [group[i : i + most] for i in range(0, len(group), most)]
     return found
+
+
+def _many(rows: Any) -> int | None:
+    """How many rows a member learns from, given as indices or as a mask."""
+    if rows is None:
+        return None
+    given = rows.cpu().numpy() if isinstance(rows, Tensor) else np.asarray(rows)
+    return int(given.sum()) if given.dtype == bool else given.size
 
 
 def _divided(root: Path, groups: list[list[int]], resume: bool) -> list[list[int]]:

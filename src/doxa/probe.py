@@ -52,6 +52,9 @@ def _nobody(*_: Any) -> bool:
     return False
 
 
+# The arguments of F.embedding in their order.
+EMBEDDING = ("input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse")
+
 # torch's attention is one Python function that hides the linear maps inside it.
 ATTENTION = F.multi_head_attention_forward
 OPEN_ATTENTION = opened(ATTENTION)
@@ -118,8 +121,10 @@ class _Watch(TorchFunctionMode):
         result = func(*args, **kwargs)
         if not any(isinstance(leaf, Tensor) for leaf in tree_leaves(result)):
             return result
-        # Of many embeddings at once, torch would keep the padding of the first alone.
-        self.padded |= func is F.embedding and (len(args) > 2 or "padding_idx" in kwargs)
+        # Of many embeddings at once, torch would keep the padding of the first alone, and has no sparse gradients.
+        if func is F.embedding:
+            named = dict(zip(EMBEDDING, args, strict=False)) | kwargs
+            self.padded |= named.get("padding_idx") is not None or bool(named.get("sparse"))
         touched = {self.names[id(a)] for a in tree_leaves((args, kwargs)) if id(a) in self.names}
         for name in touched:
             self.seen[name].append(getattr(func, "__name__", str(func)).strip("_"))
@@ -235,6 +240,10 @@ def sails(
 
     Branches on numbers, tensors filled in place or operations without a rule for many nets keep a net from it.
     """
+    whole = autocast is None and start.dtype in (torch.float32, torch.float64)
+    # Some processors say that they have bfloat16, and end the process at the first product of many matrices in it.
+    if start.device.type == "cpu" and not whole:
+        return False
     rows, nets = first_rows(x, 3), torch.stack([start, 1.5 * start])
 
     def run(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> Tensor:
@@ -251,7 +260,7 @@ def sails(
         ]
         return [f.detach().to_dense().float() for f in found]
 
-    near = 0.02 if autocast is None and start.dtype in (torch.float32, torch.float64) else 0.1
+    near = 0.02 if whole else 0.1
     with isolated(start.device), mode(net, training=True), torch.enable_grad(), warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*performance drop.*")  # torch's word for one after the other
         try:

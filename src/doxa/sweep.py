@@ -69,7 +69,7 @@ def sweep(
 
     turns = False  # whether the net has refused to be one program with others
     with mode(net, training=False), isolated(device):
-        for block in _blocks(net, layout, questions, samples, rows):
+        for block in _blocks(net, layout, questions, samples, rows, autocast):
             found = None if turns or len(block) == 1 else _together(run, layout, block, rows)
             turns = found is None
             answers = [_alone(run, layout, drawn, rows) for drawn in block] if found is None else found
@@ -83,12 +83,20 @@ def sweep(
 
 
 def _blocks(
-    net: nn.Module, layout: Layout, questions: Sequence[Question], samples: int, rows: int
+    net: nn.Module,
+    layout: Layout,
+    questions: Sequence[Question],
+    samples: int,
+    rows: int,
+    autocast: torch.dtype | None,
 ) -> Iterator[list[Drawn]]:
     """All draws, in lists that may run as one program: of rows in the same shapes."""
     block: list[Drawn] = []
     for number, question in enumerate(questions):
-        most = _at_once(net, layout, question.x, rows)
+        # As in training: a CPU is not asked for products of many matrices in a lower precision.
+        dtype = autocast or question.posterior.mean.dtype
+        lower = question.posterior.mean.device.type == "cpu" and dtype not in (torch.float32, torch.float64)
+        most = 1 if lower else _at_once(net, layout, question.x, rows)
         for flat, member in question.posterior.draws(samples, question.key):
             if block and (len(block) >= most or _shapes(block[0].question.x) != _shapes(question.x)):
                 yield block

@@ -124,7 +124,7 @@ def test_members_may_have_starts_rows_and_validation_of_their_own() -> None:
 
 
 def test_a_member_at_rest_does_not_turn_a_torch_optimiser_round() -> None:
-    """Torch's optimisers have one rate: it must stay the one that was asked for while some members rest."""
+    """The rate of those awake must stay the one that was asked for while some members rest."""
     x, y = rows()
     rest = (x[:6], 1 - y[:6])  # labels that learning makes worse: it stops at once
     keys = {**KEYS, "epochs": 12, "patience": 1, "optimiser": torch.optim.SGD, "lr": 0.2}
