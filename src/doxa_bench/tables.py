@@ -1,0 +1,43 @@
+"""A found answer as tables of words, for a terminal or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class Table(NamedTuple):
+    """Heads and rows, the first `words` columns to be read and the others numbers; notes go below."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: int = 1
+    notes: Sequence[str] = ()
+
+
+def spread(found: dict[str, float]) -> str:
+    """The middle half of the rounds."""
+    return f"{found['low']:.2f} – {found['high']:.2f}"
+
+
+def number(value: float | None, form: str = ".2f") -> str:
+    """A number, or a dash where there is none."""
+    return "–" if value is None else f"{value:{form}}"
+
+
+def refusals(missing: dict[str, dict[str, str]]) -> list[str]:
+    """Why figures of other libraries are missing; that a library has no such noise, its dash says."""
+    by_reason: dict[str, list[str]] = {}
+    for case, reasons in missing.items():
+        for library, reason in reasons.items():
+            if not reason.startswith("has no"):
+                by_reason.setdefault(f"{library} {reason}", []).append(case)
+    return [reason if reason.endswith("not installed") else f"{reason} ({', '.join(cases)})"
+            for reason, cases in by_reason.items()]
+
+
+def libraries(found: dict[str, Any]) -> list[str]:
+    """Every library that was measured, its version, and what it makes of the KL."""
+    measured = [(name, about) for name, about in found.get("libraries", {}).items() if about["version"]]
+    return [f"{name} {about['version']}: {about['kl']}" for name, about in measured]
