@@ -100,7 +100,7 @@ class Believed:
         self.training.step(batch, now)
         self.training.fill_gradients(now)
         self.done += 1
-        by = [p.grad[0] for p in self.training.parameters if p.grad is not None]
+        by = [p.grad[0].clone() for p in self.training.parameters if p.grad is not None]
         of_rho = {slot.name: by[1][slot.span].view(slot.shape) for slot in self.layout.random_slots}
         return self.layout.weights(by[0]), of_rho
 
@@ -120,7 +120,7 @@ class Believed:
         return Pupil(
             lambda x, y: self.step(self.batch(x, y)),
             lambda x, samples: self.belief().predict(x, samples, seed=self.done).outputs,
-            lambda x, y: {name: slope.clone() for name, slope in self.gradients(self.batch(x, y))[0].items()},
+            lambda x, y: self.gradients(self.batch(x, y))[0],
         )
 
 
