@@ -69,7 +69,9 @@ def ask(settings: Settings) -> Iterator[dict[str, Any]]:
     for name, (net, scales) in points(train, settings).items():
         known = gradients(net, scales, train, found["missing"], settings)
         found["points"][name] = variances(known, train, rounds, partial(settings.progress, name))
-        settings.say(f"{name}: " + ", ".join(f"{k} {v['by_mean']['ratio']:.2f}" for k, v in found["points"][name].items()))
+        settings.say(
+            f"{name}: " + ", ".join(f"{k} {v['by_mean']['ratio']:.2f}" for k, v in found["points"][name].items())
+        )
         yield found
     found["cost"] = costs(train, settings)
     yield found
@@ -79,7 +81,9 @@ def points(train: Rows, settings: Settings) -> dict[str, tuple[nn.Module, Named]
     """Beliefs to hold still: as a net that weighs its means, and scales by name."""
     net = new(KIND, settings.device)
     begun = net, even(net)
-    learned = Believed(new(KIND, settings.device), (train[0][:BATCH], train[1][:BATCH]), LEARNERS["local"], len(train[0]))
+    learned = Believed(
+        new(KIND, settings.device), (train[0][:BATCH], train[1][:BATCH]), LEARNERS["local"], len(train[0])
+    )
     torch.manual_seed(0)
     for epoch in range(1 if settings.quick else EPOCHS):
         settings.progress(f"learning, epoch {epoch + 1}")

@@ -124,8 +124,12 @@ def lowered(step: Step, device: str) -> Step:
 def scores(train: Rows, test: Rows, settings: Settings) -> dict[str, Any]:
     """Test scores of a belief that learned a little, in both precisions, by the same draws."""
     torch.manual_seed(0)
-    learned = Believed(new(LEARNED, settings.device), (train[0][:BATCH], train[1][:BATCH]),
-                       doxa.learners.variational(GAUSSIAN, doxa.noise.local), size=len(train[0]))
+    learned = Believed(
+        new(LEARNED, settings.device),
+        (train[0][:BATCH], train[1][:BATCH]),
+        doxa.learners.variational(GAUSSIAN, doxa.noise.local),
+        size=len(train[0]),
+    )
     for _ in range(EPOCHS):
         for index in torch.randperm(len(train[0])).to(settings.device).split(BATCH):
             learned.step(learned.batch(train[0][index], train[1][index]))
@@ -164,12 +168,24 @@ def show(found: dict[str, Any]) -> list[Table]:
     notes = [f"bfloat16: {found['bfloat16']}" if found["bfloat16"] != "measured" else "", *libraries(found)]
     notes += refusals(found.get("missing", {}))
     order = sorted(rows, key=lambda row: list(_order(found)).index(row[0]))
-    shown = [Table(f"{draws} draws of a prediction, times as many passes of the plain net in float32", heads, order, 4,
-                   [note for note in notes if note])]
+    shown = [
+        Table(
+            f"{draws} draws of a prediction, times as many passes of the plain net in float32",
+            heads,
+            order,
+            4,
+            [note for note in notes if note],
+        )
+    ]
     if "scores" in found:
         rows = [
-            (name, f"{s['float32']:.5f}", f"{s['bfloat16']:.5f}", f"{s['bfloat16'] - s['float32']:+.5f}",
-             f"{s['monte_carlo_error']:.5f}")
+            (
+                name,
+                f"{s['float32']:.5f}",
+                f"{s['bfloat16']:.5f}",
+                f"{s['bfloat16'] - s['float32']:+.5f}",
+                f"{s['monte_carlo_error']:.5f}",
+            )
             for name, s in found["scores"].items()
         ]
         heads = ("score", "float32", "bfloat16", "difference", "Monte-Carlo error")

@@ -40,7 +40,5 @@ TABLE: dict[str, Question] = {
     "estimators": Question(
         "Are the estimators' defaults good? Untouched, on data they were not made for.", "13 min; needs UCI data"
     ),
-    "mnist_ten_epochs": Question(
-        "How good is a belief about MNIST after ten epochs on a CPU?", "14 min; needs MNIST"
-    ),
+    "mnist_ten_epochs": Question("How good is a belief about MNIST after ten epochs on a CPU?", "14 min; needs MNIST"),
 }

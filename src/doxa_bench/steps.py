@@ -86,7 +86,11 @@ class Believed:
 
     def batch(self, x: Tensor, y: Tensor) -> Batch:
         """The same rows for every net."""
-        return Batch(x[None], y[None]) if self.nets == 1 else Batch(torch.stack([x] * self.nets), torch.stack([y] * self.nets))
+        return (
+            Batch(x[None], y[None])
+            if self.nets == 1
+            else Batch(torch.stack([x] * self.nets), torch.stack([y] * self.nets))
+        )
 
     def step(self, batch: Batch) -> None:
         now = self.now()

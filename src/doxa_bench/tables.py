@@ -33,11 +33,23 @@ def refusals(missing: dict[str, dict[str, str]]) -> list[str]:
         for library, reason in reasons.items():
             if not reason.startswith("has no"):
                 by_reason.setdefault(f"{library} {reason}", []).append(case)
-    return [reason if reason.endswith("not installed") else f"{reason} ({', '.join(cases)})"
-            for reason, cases in by_reason.items()]
+    return [
+        reason if reason.endswith("not installed") else f"{reason} ({', '.join(cases)})"
+        for reason, cases in by_reason.items()
+    ]
 
 
 def libraries(found: dict[str, Any]) -> list[str]:
     """Every library that was measured, its version, and what it makes of the KL."""
     measured = [(name, about) for name, about in found.get("libraries", {}).items() if about["version"]]
     return [f"{name} {about['version']}: {about['kl']}" for name, about in measured]
+
+
+def with_error(found: dict[str, float]) -> str:
+    """A mean and its standard error on one line, to the error's first digit, or its second after a 1."""
+    mean, error = found["mean"], found["se"]
+    if not error:
+        return f"{mean:.3g}"
+    digits, _, power = f"{error:.1e}".partition("e")
+    places = max(0, (1 if digits.startswith("1") else 0) - int(power))
+    return f"{mean:.{places}f}\u00a0±\u00a0{error:.{places}f}"

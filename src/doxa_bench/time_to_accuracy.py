@@ -134,8 +134,17 @@ def show(found: dict[str, Any]) -> list[Table]:
         best = [f"{min(past[target] for past in own['history']):.4f}" for target in targets]
         steps = max((own[target]["steps"] for target in targets if target in own), default=None)
         each = 1e3 * own["seconds"] / own["steps"]
-        rows.append((noise if who else "none", who or name, *reached, number(steps, "d"), f"{each:.1f}",
-                     f"{own['seconds']:.1f}", *best))
+        rows.append(
+            (
+                noise if who else "none",
+                who or name,
+                *reached,
+                number(steps, "d"),
+                f"{each:.1f}",
+                f"{own['seconds']:.1f}",
+                *best,
+            )
+        )
     heads = (
         *("noise", "who", f"s to error ≤ {targets['error']:.1%}", f"s to NLL ≤ {targets['nll']:g}"),
         *("steps to the last", "ms a step", "s trained", "best error", "best NLL"),

@@ -23,7 +23,7 @@ from doxa_cli.settings import KINDS
 
 from .small import Command
 
-COMMANDS = ("demo", "fit", "predict", "judge", "report", "attack", "prune", "version", "data")
+COMMANDS = ("demo", "fit", "predict", "judge", "report", "attack", "prune", "bench", "version", "data")
 
 
 def options() -> dict[str, Any]:
