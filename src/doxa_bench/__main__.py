@@ -1,4 +1,4 @@
-"""`python -m doxa_bench QUESTION`: the benchmarks where there is torch and no command line, as beside other libraries."""
+"""`python -m doxa_bench QUESTION`: the benchmarks where there is no command line, as beside other libraries."""
 
 from __future__ import annotations
 

@@ -51,14 +51,14 @@ def answers(name: str, settings: Settings) -> Iterator[Found]:
         **({"quick": True} if settings.quick else {}),
     }
 
-    def stamped(complete: bool) -> Found:
+    def stamped(found: Found, complete: bool) -> Found:
         own = {key: value for key, value in found.items() if key not in ("settings", "seeds")}
         about = stamp({**common, **found.get("settings", {})}, found.get("seeds", [0]), start)
         return plain({**about, "complete": complete, **own})
 
     for found in module.ask(settings):
-        yield stamped(False)
-    yield stamped(True)
+        yield stamped(found, False)
+    yield stamped(found, True)
 
 
 def tables(name: str, found: Found) -> list[Table]:

@@ -142,5 +142,5 @@ def show(found: dict[str, Any]) -> list[Table]:
     regression = Table("Regression, beside probabilistic backpropagation", heads, rows)
     scores = ("nll", "mlp_nll", "error", "mlp_error", "ece", "mlp_ece")
     rows = [(name, *(with_error(sets[name][s]) for s in scores if s)) for name in sets if name not in published]
-    heads = ("data", "NLL", "MLPClassifier's", "error", "MLPClassifier's", "ECE", "MLPClassifier's")
-    return [regression, Table("Classification, beside scikit-learn's MLPClassifier", heads, rows)]
+    columns = ("data", "NLL", "MLPClassifier's", "error", "MLPClassifier's", "ECE", "MLPClassifier's")
+    return [regression, Table("Classification, beside scikit-learn's MLPClassifier", columns, rows)]

@@ -1,7 +1,7 @@
 """What does a fleet gain over its members one after the other?
 
-K nets of one architecture, a full training step of each on 128 rows: all as one program, one by one, and as K plain nets
-one by one, in turn, many rounds, in one process; gain and cost are medians over rounds.
+K nets of one architecture, a full training step of each on 128 rows: all as one program, one by one, and as K plain
+nets one by one, in turn, many rounds, in one process; gain and cost are medians over rounds.
 """
 
 from __future__ import annotations

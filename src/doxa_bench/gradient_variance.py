@@ -198,12 +198,12 @@ def show(found: dict[str, Any]) -> list[Table]:
         shown.append(Table(f"Gradients {point}, times those of shared noise with one sample", heads, rows, 2, notes))
         layers = list(next(iter(contenders.values()))["by_mean"]["layer_ratios"])
         own = {n: c for n, c in contenders.items() if n in LEARNERS}
-        rows = [
+        by_layer = [
             (name, *(f"{c[f'by_{by}']['layer_ratios'][layer]:.3g}" for by in ("mean", "rho") for layer in layers))
             for name, c in own.items()
         ]
-        heads = ("noise", *(f"{by}, layer {i + 1}" for by in ("mean", "rho") for i in range(len(layers))))
-        shown.append(Table(f"The same {point}, layer by layer", heads, rows))
+        columns = ("noise", *(f"{by}, layer {i + 1}" for by in ("mean", "rho") for i in range(len(layers))))
+        shown.append(Table(f"The same {point}, layer by layer", columns, by_layer))
     return shown
 
 

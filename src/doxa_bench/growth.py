@@ -1,7 +1,7 @@
 """A process of its own in which the peak of memory is counted: `python -m doxa_bench.growth KIND CASE DEVICE`.
 
-The case is `plain`, a learner of step_cost.py, or `NOISE gaussian, LIBRARY`. Whatever it needs is imported and warmed on
-a small net first; counted is the growth from before the net exists.
+The case is `plain`, a learner of step_cost.py, or `NOISE gaussian, LIBRARY`. Whatever it needs is imported and warmed
+on a small net first; counted is the growth from before the net exists.
 """
 
 from __future__ import annotations

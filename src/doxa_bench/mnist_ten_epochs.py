@@ -112,11 +112,11 @@ def show(found: dict[str, Any]) -> list[Table]:
     rows = [(f"{float(w):g}", f"{nll:.4f}{' (lowest)' if w == best else ''}") for w, nll in tried.items()]
     chosen = Table("The KL weight was chosen by the NLL of validation rows", ("KL weight", "validation NLL"), rows)
     columns = {"error": "error, %", "nll": "NLL", "ece": "ECE, %", "brier": "Brier"}
-    rows = []
+    scored: list[tuple[str, ...]] = []
     for each in found["rows"].values():
         of = each["summary"]
         mark = " (chosen)" if best is not None and each["weight"] == float(best) else ""
         scale = f"{of['median_scale']['mean']:.3f}"
-        rows.append((f"{each['weight']:g}{mark}", *(with_error(of[column]) for column in columns), scale))
+        scored.append((f"{each['weight']:g}{mark}", *(with_error(of[column]) for column in columns), scale))
     heads = ("KL weight", *columns.values(), "median scale")
-    return [chosen, Table("Test rows, ± standard error over seeds", heads, rows)]
+    return [chosen, Table("Test rows, ± standard error over seeds", heads, scored)]

@@ -2,8 +2,8 @@
 
 Fifty draws, ten visits of five, each all rows in chunks: `belief.predict` against five passes of the plain net in
 evaluation mode over the same chunks, in turn, in one process; the ratio is the median over visits. In float32, and in
-bfloat16 where torch can multiply in it on the device. What the lower precision does to the scores is measured on MNIST's
-test set, with the same fifty draws of the weights.
+bfloat16 where torch can multiply in it on the device. What the lower precision does to the scores is measured on
+MNIST's test set, with the same fifty draws of the weights.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from torch import Tensor
 
 import doxa
 from doxa.judge import ece
+from doxa.predict import ROWS as CHUNK
 from doxa.rows import as_pair
 from doxa_bench import beside
 from doxa_bench.contenders import Task, quiet
 from doxa_bench.digits import Rows, digits
 from doxa_bench.kinds import BATCH, KINDS, new, noise_rows
 from doxa_bench.settings import Settings
-from doxa_bench.steps import CHUNK, GAUSSIAN, Believed, even, plain
+from doxa_bench.steps import GAUSSIAN, Believed, even, plain
 from doxa_bench.tables import Table, libraries, refusals, spread
 from doxa_bench.timing import Step, figures, in_turn
 
@@ -178,7 +179,7 @@ def show(found: dict[str, Any]) -> list[Table]:
         )
     ]
     if "scores" in found:
-        rows = [
+        of_scores = [
             (
                 name,
                 f"{s['float32']:.5f}",
@@ -188,8 +189,8 @@ def show(found: dict[str, Any]) -> list[Table]:
             )
             for name, s in found["scores"].items()
         ]
-        heads = ("score", "float32", "bfloat16", "difference", "Monte-Carlo error")
-        shown.append(Table(f"MNIST's test set, {DRAWS} draws of a belief after {EPOCHS} epochs", heads, rows))
+        columns = ("score", "float32", "bfloat16", "difference", "Monte-Carlo error")
+        shown.append(Table(f"MNIST's test set, {DRAWS} draws of a belief after {EPOCHS} epochs", columns, of_scores))
     return shown
 
 

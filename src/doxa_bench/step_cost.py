@@ -1,8 +1,8 @@
 """What does one training step of a belief cost, as a ratio to the same plain net with fused Adam?
 
-A step is forward, loss, backward and Adam on 128 rows. For each kind of net all steps, Doxa's and those of the libraries
-that are installed, are taken in turn, many rounds, in one process; each ratio is the median over rounds. Slow nets get
-fewer rounds.
+A step is forward, loss, backward and Adam on 128 rows. For each kind of net all steps, Doxa's and those of the
+libraries that are installed, are taken in turn, many rounds, in one process; each ratio is the median over rounds. Slow
+nets get fewer rounds.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def ask(settings: Settings) -> Iterator[dict[str, Any]]:
 def steps(
     kind: str, settings: Settings, missing: dict[str, dict[str, str]]
 ) -> tuple[Step, dict[str, Step], dict[tuple[str, str], Step]]:
-    """The plain step of a kind of net, Doxa's by case, other libraries' by case and name; and why others are missing."""
+    """The plain step of a kind of net, Doxa's by case, other libraries' by case and name; what is missing is noted."""
     device = settings.device
     x, y = noise_rows(kind, device=device)
     own: dict[str, Step] = {}

@@ -28,7 +28,7 @@ def bench(
 ) -> None:
     """Measure what Doxa costs beside the plain net, and beside other libraries where they are installed.
 
-    All that is compared is taken in turn, many rounds, in one run; two threads on a CPU. Ctrl-C keeps what was measured.
+    What is compared is taken in turn, many rounds, in one run; two threads on a CPU. Ctrl-C keeps what was measured.
     """
     if not questions:
         _listed(as_json)
