@@ -18,7 +18,7 @@ from doxa_bench.contenders import TABLE
 from doxa_bench.growth import STEPS
 from doxa_bench.kinds import BATCH, KINDS, shown
 from doxa_bench.settings import Settings
-from doxa_bench.tables import Table
+from doxa_bench.tables import NOT_INSTALLED, Table
 
 CASES = {"mlp1200": ("shared gaussian", "shared scale_mixture", "local gaussian", "flipout gaussian")}
 
@@ -47,7 +47,7 @@ def ask(settings: Settings) -> Iterator[dict[str, Any]]:
             case, noise = f"{kind} {how}", how.removesuffix(" gaussian")
             for name, library in TABLE.items() if noise in beside.NOISES else ():
                 if noise not in library.noises or library.version is None:
-                    reason = "is not installed" if noise in library.noises else f"has no {noise} noise"
+                    reason = NOT_INSTALLED if noise in library.noises else f"has no {noise} noise"
                     found["missing"].setdefault(case, {})[name] = reason
                     continue
                 try:

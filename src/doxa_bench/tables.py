@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
+NOT_INSTALLED = "is not installed"
+
+
 class Table(NamedTuple):
     """Heads and rows, the first `words` columns to be read and the others numbers; notes go below."""
 
@@ -27,16 +30,17 @@ def number(value: float | None, form: str = ".2f") -> str:
 
 
 def refusals(missing: dict[str, dict[str, str]]) -> list[str]:
-    """Why figures of other libraries are missing; that a library has no such noise, its dash says."""
-    by_reason: dict[str, list[str]] = {}
+    """Why figures of other libraries are missing; that a library has no such noise, its absence says."""
+    absent: dict[str, None] = {}
+    failed: dict[str, list[str]] = {}
     for case, reasons in missing.items():
         for library, reason in reasons.items():
-            if not reason.startswith("has no"):
-                by_reason.setdefault(f"{library} {reason}", []).append(case)
-    return [
-        reason if reason.endswith("not installed") else f"{reason} ({', '.join(cases)})"
-        for reason, cases in by_reason.items()
-    ]
+            if reason == NOT_INSTALLED:
+                absent[library] = None
+            elif not reason.startswith("has no"):
+                failed.setdefault(f"{library} {reason}", []).append(case)
+    words = [f"{reason} ({', '.join(cases)})" for reason, cases in failed.items()]
+    return [*words, *([f"not installed: {', '.join(absent)}"] if absent else [])]
 
 
 def libraries(found: dict[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from doxa_bench.kinds import ROWS
 from doxa_bench.steps import Named, Pupil
+from doxa_bench.tables import NOT_INSTALLED
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def offered(library: Library, task: Task, x: Tensor, y: Tensor) -> Pupil | str:
     if task.noise not in library.noises:
         return f"has no {task.noise} noise"
     if library.version is None:
-        return "is not installed"
+        return NOT_INSTALLED
     try:
         with quiet():
             library.learn(_own(task)).step(x, y)
