@@ -59,7 +59,7 @@ def ask(settings: Settings) -> Iterator[dict[str, Any]]:
             "rounds": rounds,
             "gradients": rounds * EACH,
             "start_scale": SCALE,
-            "epochs": EPOCHS,
+            "epochs": epochs(settings),
         },
         "points": {},
         "cost": {},
@@ -77,6 +77,10 @@ def ask(settings: Settings) -> Iterator[dict[str, Any]]:
     yield found
 
 
+def epochs(settings: Settings) -> int:
+    return 1 if settings.quick else EPOCHS
+
+
 def points(train: Rows, settings: Settings) -> dict[str, tuple[nn.Module, Named]]:
     """Beliefs to hold still: as a net that weighs its means, and scales by name."""
     net = new(KIND, settings.device)
@@ -85,13 +89,13 @@ def points(train: Rows, settings: Settings) -> dict[str, tuple[nn.Module, Named]
         new(KIND, settings.device), (train[0][:BATCH], train[1][:BATCH]), LEARNERS["local"], len(train[0])
     )
     torch.manual_seed(0)
-    for epoch in range(1 if settings.quick else EPOCHS):
+    for epoch in range(epochs(settings)):
         settings.progress(f"learning, epoch {epoch + 1}")
         for index in torch.randperm(len(train[0])).to(settings.device).split(BATCH):
             learned.step(learned.batch(train[0][index], train[1][index]))
     belief = learned.belief()
     scales = {slot.name: belief.posterior.scale[slot.span].view(slot.shape) for slot in belief.layout.random_slots}
-    return {"at the start": begun, f"after {EPOCHS} epochs": (belief.plain(), scales)}
+    return {"at the start": begun, f"after {epochs(settings)} epochs": (belief.plain(), scales)}
 
 
 def gradients(
@@ -191,9 +195,26 @@ def show(found: dict[str, Any]) -> list[Table]:
             step = cost.get(name, {}).get("ratio")
             ground = cost.get(GROUND, {}).get("ratio")
             mean, rho = own["by_mean"]["ratio"], own.get("by_rho", {}).get("ratio")
-            price = None if step is None or ground is None else mean * step / ground
-            rows.append((*_who(name), number(mean, ".3g"), number(rho, ".3g"), number(step), number(price, ".3g")))
-        heads = ("noise", "who", "variance by mean", "variance by rho", "step, times plain", "variance by mean × cost")
+            dearer = None if step is None or ground is None else step / ground
+            prices = [None if dearer is None or v is None else v * dearer for v in (mean, rho)]
+            rows.append(
+                (
+                    *_who(name),
+                    number(mean, ".3g"),
+                    number(rho, ".3g"),
+                    number(step),
+                    *(number(p, ".3g") for p in prices),
+                )
+            )
+        heads = (
+            "noise",
+            "who",
+            "variance by mean",
+            "variance by rho",
+            "step, times plain",
+            "by mean × cost",
+            "by rho × cost",
+        )
         notes = [*libraries(found), *refusals(found["missing"])] if point == list(found["points"])[-1] else []
         shown.append(Table(f"Gradients {point}, times those of shared noise with one sample", heads, rows, 2, notes))
         layers = list(next(iter(contenders.values()))["by_mean"]["layer_ratios"])

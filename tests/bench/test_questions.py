@@ -32,7 +32,7 @@ def test_a_question_is_a_file_that_begins_with_it(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in TABLE if name != "captured_cost"])
 def test_an_answer_is_json_and_tables_all_the_way(name: str, tmp_path: Path) -> None:
     said: list[object] = []
-    found = list(asking.answers(name, Settings(rounds=2, say=said.append)))
+    found = list(asking.answers(name, Settings(rounds=2, say=said.append, progress=said.append)))
     assert [each["complete"] for each in found] == [False] * (len(found) - 1) + [True]
     assert said
     for each in found:
