@@ -47,16 +47,17 @@ def memory_ratio(step: str) -> str:
     return f"{bench('memory')['steps'][step]['ratio']:.1f}"
 
 
-def answer(question: str) -> str:
-    """The tables of a benchmark as the command line shows them, with its notes."""
+def answer(question: str, which: int | None = None) -> str:
+    """The tables of a benchmark as the command line shows them, with notes; or one of them, alone."""
     from doxa_bench.asking import tables
 
+    found = tables(question, bench(question))
+    if which is not None:
+        return _markdown(found[which])
     parts = []
-    for found in tables(question, bench(question)):
-        rows = [[_unbroken(cell) for cell in row] for row in found.rows]
-        heads = [_unbroken(head) for head in found.heads]
-        notes = "\n".join(f"- {note}" for note in found.notes)
-        parts += [f"{found.title}:", table(heads, rows, found.words), *([notes] if notes else [])]
+    for each in found:
+        notes = "\n".join(f"- {note}" for note in each.notes)
+        parts += [f"{each.title}:", _markdown(each), *([notes] if notes else [])]
     return "\n\n".join(parts)
 
 
@@ -169,6 +170,11 @@ def _default(option: Any) -> str:
     if isinstance(said, str):
         return said
     return f"{option.default}" if said and option.default is not None else ""
+
+
+def _markdown(found: Any) -> str:
+    rows = [[_unbroken(cell) for cell in row] for row in found.rows]
+    return table([_unbroken(head) for head in found.heads], rows, found.words)
 
 
 def _unbroken(cell: str) -> str:
