@@ -29,6 +29,8 @@ def known() -> dict[str, dict[str, Any]]:
 def matrix(title: str, found: dict[str, Any], columns: dict[str, str], case: str, key: str = "ratio") -> Table | None:
     """A row for each noise and library, a column for each kind of net; `case` makes a case's name of kind and noise."""
     rivals, own = found.get("rivals", {}), found.get("steps", {})
+    measured = [case.partition(" ")[0] for case in (*rivals, *own)]
+    columns = {kind: shown for kind, shown in columns.items() if kind in measured}
     rows = []
     for noise in NOISES:
         cases = {kind: case.format(kind=kind, noise=noise) for kind in columns}

@@ -24,8 +24,9 @@ def learn(task: Task) -> Pupil:
         return prior - F.cross_entropy(logits, batch[1]), logits
 
     start = {name: task.scales[name].log() for name, _ in net.named_parameters()}
+    # Its default sticks the landing: quiet at the optimum, but far noisier than this wherever a run begins.
     transform = posteriors.vi.diag.build(
-        log_posterior, torchopt.adam(lr=RATE), temperature=1 / rows, n_samples=task.samples, init_log_sds=start
+        log_posterior, torchopt.adam(lr=RATE), 1 / rows, n_samples=task.samples, stl=False, init_log_sds=start
     )
     state = transform.init(dict(net.named_parameters()))
 
@@ -46,11 +47,11 @@ def learn(task: Task) -> Pupil:
     def slopes(x: Tensor, y: Tensor) -> Named:
         def loss(mean: Named) -> Tensor:
             scales = {name: log.detach().exp() for name, log in state.log_sd_diag.items()}
-            return posteriors.vi.diag.nelbo(mean, scales, (x, y), log_posterior, 1 / rows, task.samples)[0]
+            return posteriors.vi.diag.nelbo(mean, scales, (x, y), log_posterior, 1 / rows, task.samples, stl=False)[0]
 
         return torch.func.grad(loss)({name: mean.detach() for name, mean in state.params.items()})
 
     return Pupil(step, outputs, slopes)
 
 
-LIBRARY = Library("posteriors", ("shared",), "one draw, right", learn)
+LIBRARY = Library("posteriors", ("shared",), "one draw, right; its sticking the landing is turned off", learn)
