@@ -31,7 +31,7 @@ demo: $(VENV)/.installed
 	$(BIN)/doxa demo
 
 bench: $(VENV)/.installed
-	$(BIN)/python -m doxa_bench.step_cost
+	$(BIN)/doxa bench all --out results/bench
 
 $(VENV)/.documented: $(VENV)/.installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'

@@ -6,6 +6,7 @@ A page with `generated: true` at its head may call the functions below in double
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,7 @@ from typing import Any
 import jinja2
 
 BENCH = Path(__file__).resolve().parents[2] / "results" / "bench"
-# With hyphens at which no line breaks.
-NETS = {"mlp1200": "784‑1200‑1200‑10", "mlp400": "784‑400‑400‑10", "lenet5": "LeNet‑5"}
+NET = re.compile(r"\d+(-\d+)+|LeNet-5")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -44,116 +44,35 @@ def cost(step: str) -> str:
 
 def memory_ratio(step: str) -> str:
     """How many times the memory of a plain net learning a belief takes."""
-    return f"{bench('step_cost')['memory'][step]['ratio']:.1f}"
+    return f"{bench('memory')['steps'][step]['ratio']:.1f}"
 
 
-def step_cost() -> str:
-    """Every training step that was measured."""
-    rows = []
-    for name, found in bench("step_cost")["steps"].items():
-        net, _, how = name.partition(" ")
-        spread = f"{found['low']:.2f} – {found['high']:.2f}"
-        rows.append(
-            (NETS.get(net, net), how, f"{found['plain_ms']:.1f}", f"{found['ms']:.1f}", f"{found['ratio']:.2f}", spread)
-        )
-    return table(("net", "learned with", "plain, ms", "belief, ms", "ratio", "spread of the ratio"), rows, words=2)
+def answer(question: str, which: int | None = None) -> str:
+    """The tables of a benchmark as the command line shows them, with notes; or one of them, alone."""
+    from doxa_bench.asking import tables
 
-
-def memory() -> str:
-    """The peak memory that was measured."""
-    rows = []
-    for name, found in bench("step_cost")["memory"].items():
-        net, _, how = name.partition(" ")
-        numbers = f"{found['plain_mb']:.0f}", f"{found['belief_mb']:.0f}", f"{found['ratio']:.2f}"
-        rows.append((NETS.get(net, net), how, *numbers))
-    return table(("net", "learned with", "plain, MB", "belief, MB", "ratio"), rows, words=2)
-
-
-def captured_cost() -> str:
-    """Every captured step that was measured, with its net compiled and without."""
-    found = bench("captured_cost")["steps"]
-    rows = []
-    for name, whole in found.items():
-        if name.endswith(", not compiled"):
-            continue
-        net, _, how = name.partition(", ")
-        less = found.get(f"{name}, not compiled")
-        numbers = f"{whole['plain_us']:.0f}", f"{whole['us']:.0f}", f"{whole['ratio']:.2f}"
-        rows.append((net, how, *numbers, "–" if less is None else f"{less['ratio']:.2f}"))
-    heads = ("net", "learned with", "plain, µs", "belief, µs", "ratio", "ratio, net not compiled")
-    return table(heads, rows, words=2)
-
-
-def captured_fleets() -> str:
-    """What a net of a fleet costs on a GPU."""
-    found = bench("captured_cost")["fleets"]
-    return table(("fleet", "µs a net and step"), [(k, f"{v['us_per_net']:.1f}") for k, v in found.items()], words=1)
-
-
-def long_run() -> str:
-    """How long a run of many epochs took on a GPU, in words."""
-    found = bench("captured_cost")["long_run"]
-    return f"{found['epochs']:.0f} epochs took {found['seconds']:.0f} seconds"
-
-
-def fleet_cost() -> str:
-    """What fleets gained on the CPU."""
-    rows = []
-    for name, found in bench("fleet_cost")["fleets"].items():
-        nets, _, noise = name.rpartition(", ")
-        numbers = f"{found['one_by_one_ms']:.1f}", f"{found['together_ms']:.1f}", f"{found['gain']:.2f}"
-        rows.append((nets, noise, *numbers))
-    return table(("fleet", "noise", "one by one, ms", "together, ms", "times faster"), rows, words=2)
-
-
-def mnist() -> str:
-    """Test scores after ten epochs of MNIST."""
-    columns = {"error": "error, %", "nll": "NLL", "ece": "ECE, %", "brier": "Brier"}
-    rows = []
-    for found in bench("mnist_ten_epochs")["rows"].values():
-        of = found["summary"]
-        chosen = " (chosen)" if found["weight"] == mnist_best() else ""
-        scale = f"{of['median_scale']['mean']:.3f}"
-        rows.append((f"{found['weight']:g}{chosen}", *(_with_error(of[column]) for column in columns), scale))
-    return table(("KL weight", *columns.values(), "median scale"), rows)
-
-
-def mnist_validation() -> str:
-    """The validation NLL by which the KL weight was chosen."""
-    found = bench("mnist_ten_epochs")["validation_nll"]
-    best = min(found, key=found.get)
-    rows = [(f"{float(w):g}", f"**{nll:.4f}**" if w == best else f"{nll:.4f}") for w, nll in found.items()]
-    return table(("KL weight", "validation NLL"), rows, words=0)
+    found = tables(question, bench(question))
+    if which is not None:
+        return _markdown(found[which])
+    parts = []
+    for each in found:
+        notes = "\n".join(f"- {note}" for note in each.notes)
+        parts += [f"{each.title}:", _markdown(each), *([notes] if notes else [])]
+    return "\n\n".join(parts)
 
 
 def mnist_score(weight: float, score: str) -> str:
     """One test score of MNIST with its standard error over seeds."""
+    from doxa_bench.tables import with_error
+
     rows = bench("mnist_ten_epochs")["rows"].values()
-    return _with_error(next(row for row in rows if row["weight"] == weight)["summary"][score])
+    return with_error(next(row for row in rows if row["weight"] == weight)["summary"][score])
 
 
 def mnist_best() -> float:
     """The KL weight with the lowest validation NLL."""
     found = bench("mnist_ten_epochs")["validation_nll"]
     return float(min(found, key=found.get))
-
-
-def estimators() -> str:
-    """The estimators with their defaults, set by set."""
-    found = bench("estimators")
-    published = found["settings"]["pbp"]
-    heads = ("data", "log-likelihood", "PBP, published", "RMSE", "90 % coverage", "fit, s")
-    scores = ("log_likelihood", None, "rmse", "coverage_90", "seconds")
-    rows = []
-    for name in published:
-        own = found["sets"][name]
-        rows.append((name, *(_with_error(own[s]) if s else f"{published[name]:g}" for s in scores)))
-    regression = table(heads, rows)
-    heads = ("data", "NLL", "MLPClassifier's", "error", "MLPClassifier's", "ECE", "MLPClassifier's")
-    scores = ("nll", "mlp_nll", "error", "mlp_error", "ece", "mlp_ece")
-    others = [name for name in found["sets"] if name not in published]
-    rows = [(name, *(_with_error(found["sets"][name][s]) for s in scores)) for name in others]
-    return f"{regression}\n\n{table(heads, rows)}"
 
 
 def stamp(name: str) -> str:
@@ -171,16 +90,11 @@ def settings(name: str) -> str:
     """The settings that a benchmark wrote down."""
 
     def shown(value: Any) -> str:
+        if isinstance(value, dict):
+            return ", ".join(f"{key} {shown(each)}" for key, each in value.items())
         return ", ".join(map(shown, value)) if isinstance(value, list) else str(value)
 
     return "; ".join(f"{k.replace('_', ' ')} {shown(v)}" for k, v in bench(name)["settings"].items())
-
-
-def other_benchmarks() -> str:
-    """Benchmarks that this page has no words for yet, with the settings they wrote down."""
-    known = ("step_cost", "mnist_ten_epochs", "estimators", "captured_cost", "fleet_cost")
-    names = [path.stem for path in sorted(BENCH.glob("*.json")) if path.stem not in known]
-    return "\n\n".join(f"## {name.replace('_', ' ')}\n\n{settings(name)}.\n\n{stamp(name)}" for name in names)
 
 
 def data_sets() -> str:
@@ -258,14 +172,14 @@ def _default(option: Any) -> str:
     return f"{option.default}" if said and option.default is not None else ""
 
 
-def _with_error(found: dict[str, float]) -> str:
-    """A mean and its standard error on one line, to the error's first digit, or its second after a 1."""
-    mean, error = found["mean"], found["se"]
-    if not error:
-        return f"{mean:.3g}"
-    digits, _, power = f"{error:.1e}".partition("e")
-    places = max(0, (1 if digits.startswith("1") else 0) - int(power))
-    return f"{mean:.{places}f}\u00a0±\u00a0{error:.{places}f}"
+def _markdown(found: Any) -> str:
+    rows = [[_unbroken(cell) for cell in row] for row in found.rows]
+    return table([_unbroken(head) for head in found.heads], rows, found.words)
+
+
+def _unbroken(cell: str) -> str:
+    """The name of a net with hyphens at which no line breaks."""
+    return NET.sub(lambda found: found.group().replace("-", "‑"), cell)
 
 
 def _shape(shape: Sequence[int]) -> str:
@@ -282,25 +196,16 @@ def _bytes(count: int) -> str:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
+        answer,
         commands,
         cost,
         data_cards,
         data_sets,
-        estimators,
         has_bench,
-        memory,
         memory_ratio,
-        mnist,
         mnist_best,
         mnist_score,
-        mnist_validation,
-        other_benchmarks,
         settings,
         stamp,
-        step_cost,
-        captured_cost,
-        captured_fleets,
-        fleet_cost,
-        long_run,
     )
 }

@@ -1,1 +1,1 @@
-"""Benchmarks: one file a question, each answer a ratio measured in one run. `doxa bench` asks them."""
+"""Benchmarks: one file a question, each answer measured in one run. `doxa bench` asks them."""

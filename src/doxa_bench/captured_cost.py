@@ -2,19 +2,14 @@
 
 Both are whole steps, batch gathered by index on the device, recorded as a CUDA graph; the plain net is compiled and has
 torch's fused Adam. Matrices are multiplied in TF32 in both. Also fleets, and a long run of MNIST's size.
-
-    python -m doxa_bench.captured_cost [--only mlp] [--epochs 600] [--out results/bench/captured_cost.json]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -24,14 +19,18 @@ from torch import nn
 import doxa
 from doxa.capture import Captured
 from doxa.contracts import Learner
+from doxa.errors import BadInput
 from doxa.feed import InMemory
 from doxa.fit import Member, keys, pose
 from doxa.layout import mode
 from doxa.randomness import seed_of
-from doxa.results import stamp
+from doxa_bench.settings import Settings
+from doxa_bench.tables import Table
+from doxa_bench.timing import ratio
 from doxa_bench.vgg import vgg
 
 ROWS, BATCH, REPLAYS = 60_000, 128, 300
+ROUNDS, EPOCHS = 7, 600
 GAUSSIAN, MIXTURE = doxa.priors.gaussian(1.0), doxa.priors.scale_mixture()
 variational = doxa.learners.variational
 
@@ -55,6 +54,24 @@ NETS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], tuple[str, ...]]
     "VGG with BatchNorm": (vgg, (3, 32, 32), ("shared", "flipout")),
 }
 FLEETS = {"100 units, 64 nets": (100, 64), "400 units, 64 nets": (400, 64), "1200 units, 16 nets": (1200, 16)}
+
+
+def ask(settings: Settings) -> Iterator[dict[str, Any]]:
+    if not torch.cuda.is_available():
+        raise BadInput("captured_cost is about CUDA graphs, and torch finds no GPU here")
+    warnings.simplefilter("ignore")
+    torch.set_float32_matmul_precision("high")
+    rounds = settings.turns(ROUNDS)
+    gpu = torch.cuda.get_device_name()
+    found: dict[str, Any] = {"settings": {"batch": BATCH, "rounds": rounds, "gpu": gpu, "matmul": "tf32"}, "steps": {}}
+    found["memory"], found["fleets"] = memory(), fleets(rounds)
+    yield found
+    for name in NETS:
+        if settings.wants(name):
+            found["steps"] |= steps(name, settings)
+            yield found
+    found["long_run"] = long_run(EPOCHS // 20 if settings.quick else EPOCHS)
+    yield found
 
 
 def data(shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -134,17 +151,14 @@ def compared(base: Callable[[], None], ours: Callable[[], None], rounds: int, ti
     for replay in (base, ours):
         microseconds(replay, 20)
     pairs = [(microseconds(base, times), microseconds(ours, times)) for _ in range(rounds)]
-    ratios = sorted(b / a for a, b in pairs)
     return {
-        "ratio": statistics.median(ratios),
-        "low": ratios[len(ratios) // 4],
-        "high": ratios[3 * len(ratios) // 4],
+        **ratio([b / a for a, b in pairs]),
         "plain_us": statistics.median(a for a, _ in pairs),
         "us": statistics.median(b for _, b in pairs),
     }
 
 
-def steps(name: str, rounds: int) -> dict[str, dict[str, float]]:
+def steps(name: str, settings: Settings) -> dict[str, dict[str, float]]:
     make, shape, learners = NETS[name]
     x, y = data(shape)
     times = REPLAYS if len(shape) == 1 else 60
@@ -154,9 +168,8 @@ def steps(name: str, rounds: int) -> dict[str, dict[str, float]]:
         for compiled in (True, False):
             ours = believed(make(), x, y, [LEARNERS[learner]], compiled)
             case = f"{name}, {learner}{'' if compiled else ', not compiled'}"
-            found[case] = r = compared(base, ours, rounds, times)
-            spread = f"[{r['low']:.2f}, {r['high']:.2f}]"
-            print(f"{case:55s} {r['ratio']:5.2f}  {spread}  {r['plain_us']:.0f} -> {r['us']:.0f} us", flush=True)
+            found[case] = compared(base, ours, settings.turns(ROUNDS), times)
+            settings.say(f"{case}: {found[case]['ratio']:.2f} times the plain step")
     return found
 
 
@@ -168,7 +181,6 @@ def fleets(rounds: int) -> dict[str, dict[str, float]]:
         microseconds(replay, 20)
         per_net = statistics.median(microseconds(replay, 100) / nets for _ in range(rounds))
         found[name] = {"us_per_net": per_net}
-        print(f"fleet of {name:45s} {per_net:6.1f} us a net and step", flush=True)
     return found
 
 
@@ -185,7 +197,6 @@ def memory() -> dict[str, float]:
         microseconds(made, 5)
         found[kind] = torch.cuda.max_memory_allocated() - before
         del made
-    print(f"peak memory {found['belief'] / found['plain']:.2f} times, {found}", flush=True)
     return {"ratio": found["belief"] / found["plain"], **{f"{k}_mb": v / 1e6 for k, v in found.items()}}
 
 
@@ -203,39 +214,25 @@ def long_run(epochs: int) -> dict[str, float]:
         progress=False,
     )
     torch.cuda.synchronize()
-    seconds = time.perf_counter() - start
-    print(f"{epochs} epochs of 60,000 rows, 1200 units, two samples: {seconds:.1f} s", flush=True)
-    return {"epochs": epochs, "seconds": seconds}
+    return {"epochs": epochs, "seconds": time.perf_counter() - start}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--only", default="", help="only the nets whose name holds one of these, between commas")
-    parser.add_argument("--epochs", type=int, default=600)
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    torch.set_float32_matmul_precision("high")
-    start = time.perf_counter()
-    content: dict[str, Any] = {"steps": {}}
-
-    def keep() -> None:
-        if args.out:
-            settings = {"batch": BATCH, "rounds": args.rounds, "gpu": torch.cuda.get_device_name(), "matmul": "tf32"}
-            args.out.parent.mkdir(parents=True, exist_ok=True)
-            args.out.write_text(json.dumps({**stamp(settings, [0], start), **content}, indent=1) + "\n")
-
-    content["memory"] = memory()
-    content["fleets"] = fleets(args.rounds)
-    for name in NETS:
-        if any(word in name for word in args.only.split(",")):
-            content["steps"] |= steps(name, args.rounds)
-            keep()
-    if args.epochs:
-        content["long_run"] = long_run(args.epochs)
-        keep()
-
-
-if __name__ == "__main__":
-    main()
+def show(found: dict[str, Any]) -> list[Table]:
+    measured, rows = found["steps"], []
+    for name, whole in measured.items():
+        if name.endswith(", not compiled"):
+            continue
+        net, _, how = name.partition(", ")
+        less = measured.get(f"{name}, not compiled")
+        numbers = f"{whole['plain_us']:.0f}", f"{whole['us']:.0f}", f"{whole['ratio']:.2f}"
+        rows.append((net, how, *numbers, "–" if less is None else f"{less['ratio']:.2f}"))
+    heads = ("net", "learned with", "plain, µs", "belief, µs", "ratio", "ratio, net not compiled")
+    notes = [f"peak memory, 1200 units and shared noise: {found['memory']['ratio']:.2f} times the plain net's"]
+    if "long_run" in found:
+        run = found["long_run"]
+        notes.append(f"{run['epochs']:.0f} epochs of 60,000 rows, 1200 units, two samples: {run['seconds']:.0f} s")
+    fleet = [(name, f"{r['us_per_net']:.1f}") for name, r in found["fleets"].items()]
+    return [
+        Table("A captured step of a belief, times a captured step of the plain net", heads, rows, 2, notes),
+        Table("A captured step of a fleet, not compiled", ("fleet", "µs a net and step"), fleet),
+    ]

@@ -4,20 +4,15 @@ Regression: five of the standard UCI sets, the first five of their published spl
 Hernández-Lobato & Adams (2015) published for probabilistic backpropagation. Classification: three sets, five-fold
 cross-validation three times over, beside scikit-learn's MLPClassifier on the same scaled inputs; the calibration error
 is that of all rows together, since a fold of 70 rows would show one of 5 % by chance alone.
-
-    DOXA_DATA=… python -m doxa_bench.estimators [--workers 2] [--out results/bench/estimators.json]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,11 +26,38 @@ from sklearn.preprocessing import StandardScaler
 from doxa import data
 from doxa.estimators import BayesianClassifier, BayesianRegressor
 from doxa.judge import ece
-from doxa.results import stamp
+from doxa_bench.settings import Settings
+from doxa_bench.tables import Table, with_error
 
 PBP = {"bostonHousing": -2.57, "concrete": -3.16, "kin8nm": 0.90, "power-plant": -2.84, "wine-quality-red": -0.97}
 SPLITS = range(5)
 FOLDS = range(15)  # of three shuffles
+WORKERS = 2
+QUICK = 2  # splits or folds of each set, for a look
+
+
+def ask(settings: Settings) -> Iterator[dict[str, Any]]:
+    of_splits, of_folds = (list(which)[: QUICK if settings.quick else None] for which in (SPLITS, FOLDS))
+    jobs = [("regression", name, split) for name in PBP for split in of_splits if settings.wants(name)]
+    jobs += [("classification", name, fold) for name in CLASSIFICATION for fold in of_folds if settings.wants(name)]
+    found: dict[str, Any] = {
+        "settings": {"splits": of_splits, "folds": of_folds, "workers": WORKERS, "threads": 1, "pbp": PBP},
+        "seeds": of_folds,
+        "sets": {},
+        "rows": [],
+    }
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    expected = Counter(name for _, name, _ in jobs)
+    with ProcessPoolExecutor(WORKERS) as pool:
+        for row in pool.map(one, jobs):
+            name = row["set"]
+            groups[name].append(row)
+            found["rows"].append({key: value for key, value in row.items() if not isinstance(value, list)})
+            settings.progress(f"{name}: {len(groups[name])} of {expected[name]}")
+            if len(groups[name]) == expected[name]:
+                found["sets"][name] = summary(groups[name])
+                settings.say(f"{name}: " + ", ".join(f"{k} {v['mean']:.4g}" for k, v in found["sets"][name].items()))
+                yield found
 
 
 def ionosphere() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -108,30 +130,17 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    start = time.perf_counter()
-    jobs = [("regression", n, s) for n in PBP for s in SPLITS]
-    jobs += [("classification", n, s) for n in CLASSIFICATION for s in FOLDS]
-    with ProcessPoolExecutor(args.workers) as pool:
-        rows = list(pool.map(one, jobs))
-    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        groups[row["set"]].append(row)
-    results = {name: summary(found) for name, found in groups.items()}
-    for name, found in results.items():
-        words = [f"{k} {v['mean']:.4g} ± {v['se']:.2g}" for k, v in found.items()]
-        print(f"{name:18s} " + "  ".join(words) + (f"  (PBP {PBP[name]})" if name in PBP else ""))
-    if args.out:
-        settings = {"splits": list(SPLITS), "folds": list(FOLDS), "workers": args.workers, "threads": 1, "pbp": PBP}
-        short = [{k: v for k, v in row.items() if not isinstance(v, list)} for row in rows]
-        content = {**stamp(settings, list(FOLDS), start), "sets": results, "rows": short}
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(json.dumps(content, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+def show(found: dict[str, Any]) -> list[Table]:
+    published, sets = found["settings"]["pbp"], found["sets"]
+    scores: tuple[str | None, ...] = ("log_likelihood", None, "rmse", "coverage_90", "seconds")
+    rows = [
+        (name, *(with_error(sets[name][s]) if s else f"{published[name]:g}" for s in scores))
+        for name in published
+        if name in sets
+    ]
+    heads = ("data", "log-likelihood", "PBP, published", "RMSE", "90 % coverage", "fit, s")
+    regression = Table("Regression, beside probabilistic backpropagation", heads, rows)
+    scores = ("nll", "mlp_nll", "error", "mlp_error", "ece", "mlp_ece")
+    rows = [(name, *(with_error(sets[name][s]) for s in scores if s)) for name in sets if name not in published]
+    columns = ("data", "NLL", "MLPClassifier's", "error", "MLPClassifier's", "ECE", "MLPClassifier's")
+    return [regression, Table("Classification, beside scikit-learn's MLPClassifier", columns, rows)]

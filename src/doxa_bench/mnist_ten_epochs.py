@@ -2,30 +2,64 @@
 
 784-400-400-10, local noise, prior N(0, 1), batch 128, Adam with a cosine rate, 50 draws, three seeds: at KL weight 1,
 and at the weight with the lowest mean validation NLL (10,000 rows of the training set, never used for learning). The
-test set is read once for each reported row.
-
-    DOXA_DATA=... python -m doxa_bench.mnist_ten_epochs [--seeds 3] [--out results/bench/mnist_ten_epochs.json]
+test set is read once for each reported row. Rounds are seeds.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import statistics
-import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 import doxa
-from doxa.data import mnist
-from doxa.results import stamp
+from doxa_bench.digits import VALIDATION, digits
+from doxa_bench.settings import Settings
+from doxa_bench.tables import Table, with_error
 
 WEIGHTS = (1.0, 0.3, 0.1, 0.03, 0.01)
 EPOCHS, BATCH, RATE, SCALE, DRAWS = 10, 128, 1e-3, 0.01, 50
-VALIDATION = 10_000
+SEEDS = 3
+
+
+def ask(settings: Settings) -> Iterator[dict[str, Any]]:
+    seeds = settings.turns(1 if settings.quick else SEEDS)
+    train, validation, test = digits()
+    found: dict[str, Any] = {
+        "settings": {
+            "net": "784-400-400-10",
+            "noise": "local",
+            "prior": "gaussian(1.0)",
+            "epochs": EPOCHS,
+            "batch": BATCH,
+            "lr": f"cosine({RATE})",
+            "start_scale": SCALE,
+            "draws": DRAWS,
+            "training_rows": len(train[0]),
+            "validation_rows": VALIDATION,
+            "weights_tried": list(WEIGHTS),
+        },
+        "seeds": range(seeds),
+        "validation_nll": {},
+        "rows": {},
+    }
+    beliefs: dict[float, list[doxa.Belief]] = {}
+    chosen_by: dict[float, float] = found["validation_nll"]
+    for weight in WEIGHTS:
+        beliefs[weight] = []
+        for seed in range(seeds):
+            settings.progress(f"KL weight {weight:g}, seed {seed}")
+            beliefs[weight].append(learn(weight, seed, train, settings.device))
+        chosen_by[weight] = statistics.mean(doxa.judge(b, validation, samples=DRAWS)["nll"] for b in beliefs[weight])
+        settings.say(f"KL weight {weight:g}: validation NLL {chosen_by[weight]:.4f}")
+        yield found
+    best = min(chosen_by, key=lambda w: chosen_by[w])
+    for name, weight in (("KL weight 1", 1.0), (f"chosen on validation NLL: KL weight {best:g}", best)):
+        rows = [row(b, test) for b in beliefs[weight]]
+        found["rows"][name] = {"weight": weight, "seeds": rows, "summary": summary(rows)}
+        yield found
 
 
 def learn(weight: float, seed: int, train: Any, device: str) -> doxa.Belief:
@@ -46,6 +80,7 @@ def learn(weight: float, seed: int, train: Any, device: str) -> doxa.Belief:
         lr=doxa.rates.cosine(RATE),
         seed=seed,
         device=device,
+        progress=False,
     )
 
 
@@ -71,51 +106,17 @@ def summary(rows: list[dict[str, float]]) -> dict[str, dict[str, float]]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    start = time.perf_counter()
-    digits = mnist()
-    x, x_test = (torch.as_tensor(part).flatten(1) for part in digits.images())
-    y, y_test = torch.as_tensor(digits.y_train), torch.as_tensor(digits.y_test)
-    train, validation = (x[VALIDATION:], y[VALIDATION:]), (x[:VALIDATION], y[:VALIDATION])
-    beliefs: dict[float, list[doxa.Belief]] = {}
-    chosen_by: dict[float, float] = {}
-    for weight in WEIGHTS:
-        beliefs[weight] = [learn(weight, seed, train, args.device) for seed in range(args.seeds)]
-        chosen_by[weight] = statistics.mean(doxa.judge(b, validation, samples=DRAWS)["nll"] for b in beliefs[weight])
-        print(
-            f"KL weight {weight:<5g} validation NLL {chosen_by[weight]:.4f}  {time.perf_counter() - start:.0f} s",
-            flush=True,
-        )
-    best = min(chosen_by, key=lambda w: chosen_by[w])
-    found: dict[str, dict[str, Any]] = {}
-    for name, weight in (("KL weight 1", 1.0), (f"chosen on validation NLL: KL weight {best:g}", best)):
-        rows = [row(b, (x_test, y_test)) for b in beliefs[weight]]
-        found[name] = {"weight": weight, "seeds": rows, "summary": summary(rows)}
-        words = "  ".join(f"{k} {v['mean']:.4g} ± {v['se']:.2g}" for k, v in found[name]["summary"].items())
-        print(f"{name}: {words}", flush=True)
-    if args.out:
-        settings = {
-            "net": "784-400-400-10",
-            "noise": "local",
-            "prior": "gaussian(1.0)",
-            "epochs": EPOCHS,
-            "batch": BATCH,
-            "lr": f"cosine({RATE})",
-            "start_scale": SCALE,
-            "draws": DRAWS,
-            "training_rows": len(train[0]),
-            "validation_rows": VALIDATION,
-            "weights_tried": list(WEIGHTS),
-        }
-        result = {**stamp(settings, range(args.seeds), start), "validation_nll": chosen_by, "rows": found}
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(json.dumps(result, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+def show(found: dict[str, Any]) -> list[Table]:
+    tried = found["validation_nll"]
+    best = min(tried, key=tried.get, default=None)
+    rows = [(f"{float(w):g}", f"{nll:.4f}{' (lowest)' if w == best else ''}") for w, nll in tried.items()]
+    chosen = Table("The KL weight was chosen by the NLL of validation rows", ("KL weight", "validation NLL"), rows)
+    columns = {"error": "error, %", "nll": "NLL", "ece": "ECE, %", "brier": "Brier"}
+    scored: list[tuple[str, ...]] = []
+    for each in found["rows"].values():
+        of = each["summary"]
+        mark = " (chosen)" if best is not None and each["weight"] == float(best) else ""
+        scale = f"{of['median_scale']['mean']:.3f}"
+        scored.append((f"{each['weight']:g}{mark}", *(with_error(of[column]) for column in columns), scale))
+    heads = ("KL weight", *columns.values(), "median scale")
+    return [chosen, Table("Test rows, ± standard error over seeds", heads, scored)]

@@ -1,192 +1,108 @@
 """What does one training step of a belief cost, as a ratio to the same plain net with fused Adam?
 
-Both steps are taken in turn, many rounds, in one process with two threads; each ratio is the median over rounds. Peak
-memory is measured in processes of their own, as the growth of the peak resident size from before the net exists.
-
-    python -m doxa_bench.step_cost [--rounds 15] [--out results/bench/step_cost.json]
+A step is forward, loss, backward and Adam on 128 rows. For each kind of net all steps, Doxa's and those of the
+libraries that are installed, are taken in turn, many rounds, in one process; each ratio is the median over rounds. Slow
+nets get fewer rounds.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
-import platform
-import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
-
-import torch
-import torch.nn.functional as F
-from torch import nn
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import doxa
-from doxa.contracts import Batch, Now
-from doxa.feed import InMemory
-from doxa.fit import Member, keys, pose
-from doxa.philox import Stream
-from doxa.randomness import seed_of
-from doxa.results import stamp
+from doxa.contracts import Learner
+from doxa_bench import beside
+from doxa_bench.contenders import Task, quiet
+from doxa_bench.kinds import BATCH, KINDS, ROWS, new, noise_rows, shown
+from doxa_bench.settings import Settings
+from doxa_bench.steps import GAUSSIAN, MIXTURE, Believed, even, plain
+from doxa_bench.tables import Table, spread
+from doxa_bench.timing import Step, figures, in_turn
 
-SIZE = 60_000
-BATCH = 128
+ROUNDS = 31
+# A kind's rounds end when the next would take it past so many seconds.
+SECONDS = {"mlp1200": 130.0, "mlp400": 50.0, "lenet5": 120.0, "vgg": 240.0}
 
-
-def plain(net: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
-    optimiser = torch.optim.Adam(net.parameters(), 1e-3, fused=True)
-
-    def step() -> None:
-        optimiser.zero_grad()
-        F.cross_entropy(net(x), y).backward()
-        optimiser.step()
-
-    return step
-
-
-def believed(
-    net: nn.Module, x: torch.Tensor, y: torch.Tensor, learner: doxa.contracts.Learner, nets: int = 1
-) -> Callable[[], None]:
-    """The training step of a belief, or of several as one program."""
-    members = [Member(net, learner, seed) for seed in range(nets)]
-    problem = pose(members, InMemory(x, y, BATCH), doxa.likelihoods.categorical(), None, x.device, None)
-    training = learner.start(problem, [learner] * nets)
-    optimiser = doxa.optimisers.adam().start(training)
-    batch = Batch(torch.stack([x] * nets), torch.stack([y] * nets))
-    words = torch.tensor([seed_of(key) for key in keys(members)], device=x.device)
-    weights, rates = torch.full((nets,), 1 / SIZE, device=x.device), torch.full((nets,), 1e-3, device=x.device)
-    done = 0
-
-    def step() -> None:
-        nonlocal done
-        now = Now(Stream(words, done), weights)
-        training.step(batch, now)
-        optimiser.step(now, rates, optimiser.corrections(done + 1))
-        done += 1
-
-    return step
-
-
-GAUSSIAN = doxa.priors.gaussian(1.0)
-MIXTURE = doxa.priors.scale_mixture(0.5, 1.0, math.exp(-7))
-
-
-def mlp(width: int) -> Callable[[], nn.Module]:
-    return lambda: doxa.nets.mlp(784, (width, width), 10)
-
-
-CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], doxa.contracts.Learner]] = {
-    "mlp1200 shared gaussian": (mlp(1200), (784,), doxa.learners.variational(GAUSSIAN)),
-    "mlp1200 shared scale_mixture": (mlp(1200), (784,), doxa.learners.variational(MIXTURE)),
-    "mlp1200 shared gaussian, two samples": (mlp(1200), (784,), doxa.learners.variational(GAUSSIAN, samples=2)),
-    "mlp1200 local gaussian": (mlp(1200), (784,), doxa.learners.variational(GAUSSIAN, doxa.noise.local)),
-    "mlp1200 flipout gaussian": (mlp(1200), (784,), doxa.learners.variational(GAUSSIAN, doxa.noise.flipout)),
-    "mlp400 shared gaussian": (mlp(400), (784,), doxa.learners.variational(GAUSSIAN)),
-    "mlp1200 dropout": (mlp(1200), (784,), doxa.learners.dropout(0.5)),
-    "mlp1200 point": (mlp(1200), (784,), doxa.learners.point()),
-    "lenet5 shared gaussian": (doxa.nets.lenet5, (1, 28, 28), doxa.learners.variational(GAUSSIAN)),
-    "lenet5 local gaussian": (doxa.nets.lenet5, (1, 28, 28), doxa.learners.variational(GAUSSIAN, doxa.noise.local)),
-    "lenet5 flipout gaussian": (doxa.nets.lenet5, (1, 28, 28), doxa.learners.variational(GAUSSIAN, doxa.noise.flipout)),
+variational = doxa.learners.variational
+LEARNERS: dict[str, Learner] = {
+    "shared gaussian": variational(GAUSSIAN),
+    "shared scale_mixture": variational(MIXTURE),
+    "shared gaussian, two samples": variational(GAUSSIAN, samples=2),
+    "local gaussian": variational(GAUSSIAN, doxa.noise.local),
+    "flipout gaussian": variational(GAUSSIAN, doxa.noise.flipout),
+    "dropout": doxa.learners.dropout(0.5),
+    "point": doxa.learners.point(),
 }
+NOISES = ("shared gaussian", "local gaussian", "flipout gaussian")
+CASES = {"mlp1200": tuple(LEARNERS), "mlp400": NOISES, "lenet5": NOISES, "vgg": NOISES}
 
 
-MEMORY = ("mlp1200 shared gaussian", "mlp1200 shared scale_mixture")
-
-
-def data(shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
-    torch.manual_seed(0)
-    return torch.randn(BATCH, *shape), torch.randint(0, 10, (BATCH,))
-
-
-def seconds(step: Callable[[], None], times: int) -> float:
-    start = time.perf_counter()
-    for _ in range(times):
-        step()
-    return (time.perf_counter() - start) / times
-
-
-def ratio(name: str, rounds: int) -> dict[str, float]:
-    make, shape, learner = CASES[name]
-    x, y = data(shape)
-    base, ours = plain(make(), x, y), believed(make(), x, y, learner)
-    for step in (base, ours):
-        seconds(step, 3)
-    pairs = [(seconds(base, 5), seconds(ours, 5)) for _ in range(rounds)]
-    ratios = sorted(b / a for a, b in pairs)
-    return {
-        "ratio": statistics.median(ratios),
-        "low": ratios[len(ratios) // 4],
-        "high": ratios[3 * len(ratios) // 4],
-        "plain_ms": 1e3 * statistics.median(a for a, _ in pairs),
-        "ms": 1e3 * statistics.median(b for _, b in pairs),
+def ask(settings: Settings) -> Iterator[dict[str, Any]]:
+    found: dict[str, Any] = {
+        "settings": {"batch": BATCH, "rows": ROWS, "rounds": settings.turns(ROUNDS)},
+        "steps": {},
+        "rivals": {},
+        "missing": {},
+        "libraries": beside.known(),
     }
+    for kind in CASES:
+        base, own, rivals = steps(kind, settings, found["missing"])
+        if not own and not rivals:
+            continue
+
+        def heard(done: int, kind: str = kind) -> None:
+            settings.progress(f"{kind}: {done} rounds")
+
+        together = own | {f"{case}, {library}": step for (case, library), step in rivals.items()}
+        limit = settings.seconds(SECONDS.get(kind, 60.0))
+        with quiet():
+            taken = in_turn(base, together, settings.turns(ROUNDS), limit, settings.device, heard)
+        measured = {name: figures(pairs) for name, pairs in taken.items()}
+        for name, figure in measured.items():
+            settings.say(f"{name}: {figure['ratio']:.2f} times the plain step")
+        found["steps"] |= {case: measured[case] for case in own}
+        for case, library in rivals:
+            found["rivals"].setdefault(case, {})[library] = measured[f"{case}, {library}"]
+        yield found
 
 
-def growth(name: str, kind: str) -> int:
-    """Growth of the peak resident size in bytes, in this process."""
-    make, shape, learner = CASES[name]
-    x, y = data(shape)
-    warm = plain(nn.Linear(shape[0], 10), x, y)
-    seconds(warm, 3)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
-    before = resident("VmRSS")
-    step = plain(make(), x, y) if kind == "plain" else believed(make(), x, y, learner)
-    seconds(step, 5)
-    return resident("VmHWM") - before
+def steps(
+    kind: str, settings: Settings, missing: dict[str, dict[str, str]]
+) -> tuple[Step, dict[str, Step], dict[tuple[str, str], Step]]:
+    """The plain step of a kind of net, Doxa's by case, other libraries' by case and name; what is missing is noted."""
+    device = settings.device
+    x, y = noise_rows(kind, device=device)
+    own: dict[str, Step] = {}
+    for how in CASES[kind]:
+        if settings.wants(f"{kind} {how}"):
+            belief = Believed(new(kind, device), (x, y), LEARNERS[how])
+            own[f"{kind} {how}"] = partial(belief.step, belief.batch(x, y))
+    rivals: dict[tuple[str, str], Step] = {}
+    net = new(kind, device)
+    task: Callable[[str], Task] = lambda noise: Task(net, even(net), noise=noise)  # noqa: E731
+    if any(settings.wants(f"{kind} {how}") for how in NOISES):
+        for noise, library, offer in beside.pupils(task, x, y):
+            case = f"{kind} {noise} gaussian"
+            if not settings.wants(case):
+                continue
+            if isinstance(offer, str):
+                missing.setdefault(case, {})[library] = offer
+            else:
+                rivals[case, library] = partial(offer.step, x, y)
+    return partial(plain(new(kind, device)).step, x, y), own, rivals
 
 
-def resident(field: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
-
-
-def memory(name: str) -> dict[str, float]:
-    found = {}
-    for kind in ("plain", "belief"):
-        command = [sys.executable, "-m", "doxa_bench.step_cost", "--growth", name, kind]
-        found[kind] = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return {"ratio": found["belief"] / found["plain"], **{f"{k}_mb": v / 1e6 for k, v in found.items()}}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", default="", help="only the cases whose name holds this")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--growth", nargs=2)
-    args = parser.parse_args()
-    torch.set_num_threads(2)
-    if args.growth:
-        print(growth(*args.growth))
-        return
-    start = time.perf_counter()
-    found: dict[str, dict[str, float]] = {}
-    for name in CASES:
-        if args.only in name:
-            found[name] = ratio(name, args.rounds)
-            r = found[name]
-            print(
-                f"{name:40s} {r['ratio']:5.2f}  [{r['low']:.2f}, {r['high']:.2f}]  "
-                f"{r['plain_ms']:.1f} -> {r['ms']:.1f} ms",
-                flush=True,
-            )
-    peak = {name: memory(name) for name in MEMORY if args.only in name}
-    for name, r in peak.items():
-        print(f"{name:40s} peak memory {r['ratio']:.2f} times  ({r['plain_mb']:.0f} -> {r['belief_mb']:.0f} MB)")
-    if args.out:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        settings = {
-            "batch": BATCH,
-            "rounds": args.rounds,
-            "threads": 2,
-            "cpu": platform.processor() or platform.machine(),
-        }
-        args.out.write_text(
-            json.dumps({**stamp(settings, [0], start), "steps": found, "memory": peak}, indent=1) + "\n"
-        )
-
-
-if __name__ == "__main__":
-    main()
+def show(found: dict[str, Any]) -> list[Table]:
+    rows = [
+        (*shown(case), f"{r['plain_ms']:.1f}", f"{r['ms']:.1f}", f"{r['ratio']:.2f}", spread(r))
+        for case, r in found["steps"].items()
+    ]
+    heads = ("net", "learned with", "plain, ms", "belief, ms", "ratio", "spread of the ratio")
+    own = Table("A step of a belief, times a step of the plain net", heads, rows, 2)
+    columns = {kind: KINDS[kind].shown for kind in KINDS}
+    others = beside.matrix(
+        "A step of a belief in each library, times a step of the plain net", found, columns, "{kind} {noise} gaussian"
+    )
+    return [own] if others is None else [own, others]

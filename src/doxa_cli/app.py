@@ -12,6 +12,7 @@ import typer
 
 from doxa_cli import data, outcome
 from doxa_cli.attack import attack
+from doxa_cli.bench import bench
 from doxa_cli.demo import demo
 from doxa_cli.fit import fit
 from doxa_cli.interrupts import after_imports
@@ -38,7 +39,7 @@ def doxa(
     """Weight uncertainty for PyTorch: learn a belief, ask it, judge it."""
 
 
-for command in (demo, fit, predict, judge, report, attack, prune, version):
+for command in (demo, fit, predict, judge, report, attack, prune, bench, version):
     app.command()(command)
 app.add_typer(data.app, name="data")
 

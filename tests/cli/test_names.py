@@ -23,7 +23,7 @@ from doxa_cli.settings import KINDS
 
 from .small import Command
 
-COMMANDS = ("demo", "fit", "predict", "judge", "report", "attack", "prune", "version", "data")
+COMMANDS = ("demo", "fit", "predict", "judge", "report", "attack", "prune", "bench", "version", "data")
 
 
 def options() -> dict[str, Any]:
@@ -103,7 +103,7 @@ print(json.dumps({"modules": sorted({name.partition(".")[0] for name in sys.modu
 """
 
 
-@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["--version"]])
+@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["bench"], ["--version"]])
 def test_help_imports_typer_and_rich_alone(words: list[str]) -> None:
     command = [sys.executable, "-c", SCRIPT, *words]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)

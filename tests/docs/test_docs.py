@@ -191,12 +191,10 @@ def test_numbers_of_the_benchmarks_are_those_of_their_files(hook: Any) -> None:
     figures = hook("figures")
     steps = figures.bench("step_cost")["steps"]
     for name, found in steps.items():
-        assert f"{found['ratio']:.2f}" in figures.step_cost()
+        assert f"{found['ratio']:.2f}" in figures.answer("step_cost")
         assert figures.cost(name) == f"{found['ratio']:.1f}"
     best = figures.bench("mnist_ten_epochs")["rows"]
     assert any(row["weight"] == figures.mnist_best() for row in best.values())
-    assert figures._with_error({"mean": 0.056412, "se": 0.001048}) == "0.0564\u00a0±\u00a00.0010"
-    assert figures._with_error({"mean": 1234.5, "se": 87.6}) == "1234\u00a0±\u00a088"
 
 
 def test_every_page_is_in_the_navigation_and_names_no_place_of_one_machine() -> None:

@@ -1,0 +1,69 @@
+"""`python -m doxa_bench QUESTION`: the benchmarks where there is no command line, as beside other libraries."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from doxa.errors import BadInput
+from doxa_bench.asking import answers, named, tables, write
+from doxa_bench.questions import TABLE
+from doxa_bench.settings import Settings
+from doxa_bench.tables import Table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m doxa_bench", description=__doc__)
+    parser.add_argument("questions", nargs="*", metavar="QUESTION", help=f"{', '.join(TABLE)}, or all")
+    parser.add_argument("--rounds", type=int, help="so many rounds, where the question has rounds")
+    parser.add_argument("--quick", action="store_true", help="a look, not a measurement")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--only", default="", help="only cases whose name holds one of these words, between commas")
+    parser.add_argument("--out", type=Path, help="a folder for the answers as JSON")
+    args = parser.parse_args()
+    if not args.questions:
+        for name, question in TABLE.items():
+            print(f"{name:18s}{question.asks} ({question.takes})")
+        return
+    settings = Settings(args.rounds, args.quick, args.device, args.only, say)
+    try:
+        names = named(args.questions, args.device)
+        for name in names:
+            ask(name, settings, args.out)
+    except BadInput as error:
+        parser.error(str(error))
+
+
+def ask(name: str, settings: Settings, out: Path | None) -> None:
+    """Measure, keep and print."""
+    found = None
+    try:
+        for found in answers(name, settings):
+            if out is not None:
+                write(out, name, found)
+    finally:
+        if found is not None:
+            for table in tables(name, found):
+                print(text(table), end="\n\n")
+
+
+def say(words: object) -> None:
+    print(words, flush=True)
+
+
+def text(table: Table) -> str:
+    """A table in plain letters."""
+    lines = [list(table.heads), *(list(row) for row in table.rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = [
+        "  ".join(
+            cell.ljust(width) if place < table.words else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    return "\n".join([table.title, *rows, *(f"- {note}" for note in table.notes)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""bayesian-torch: a net converted in place, by reparameterisation or flipout."""
+
+from __future__ import annotations
+
+import copy
+
+from torch import Tensor
+
+from doxa_bench.contenders.layers import mean_nll, place, pupil
+from doxa_bench.contenders.library import Library, Task
+from doxa_bench.steps import Pupil, softplus_inverse
+
+TYPES = {"shared": "Reparameterization", "flipout": "Flipout"}
+
+
+def learn(task: Task) -> Pupil:
+    from bayesian_torch.models.dnn_to_bnn import dnn_to_bnn, get_kl_loss
+
+    model = copy.deepcopy(task.net)
+    settings = {
+        "prior_mu": 0.0,
+        "prior_sigma": 1.0,
+        "posterior_mu_init": 0.0,
+        "posterior_rho_init": -3.0,
+        "type": TYPES[task.noise],
+        "moped_enable": False,
+        "moped_delta": 0.5,
+    }
+    dnn_to_bnn(model, settings)
+    own = {}
+    for name, layer in model.named_modules():
+        if hasattr(layer, "mu_bias"):
+            weight = "weight" if hasattr(layer, "mu_weight") else "kernel"
+            own[f"{name}.weight"] = getattr(layer, f"mu_{weight}"), getattr(layer, f"rho_{weight}")
+            own[f"{name}.bias"] = layer.mu_bias, layer.rho_bias
+    place(own, task, softplus_inverse)
+    model.to(next(task.net.parameters()).device)
+
+    def loss(x: Tensor, y: Tensor) -> Tensor:
+        return mean_nll(model, x, y, task.samples) + get_kl_loss(model) / task.rows
+
+    return pupil(model, loss, {name: mean for name, (mean, _) in own.items()})
+
+
+LIBRARY = Library(
+    "bayesian-torch",
+    tuple(TYPES),
+    "closed form, but the mean over each tensor's weights where the sum is due: far too small",
+    learn,
+)

@@ -1,0 +1,50 @@
+"""blitz: layers that weigh every draw by its densities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from doxa_bench.contenders.layers import place, pupil, rebuilt
+from doxa_bench.contenders.library import Library, Task
+from doxa_bench.steps import Pupil, softplus_inverse
+
+
+def learn(task: Task) -> Pupil:
+    from blitz.modules import BayesianConv2d, BayesianLinear
+    from blitz.utils import variational_estimator
+
+    @variational_estimator
+    class Net(nn.Sequential):
+        pass
+
+    device = next(task.net.parameters()).device
+    # Given as a distribution, the prior costs one density; the library's own mixture costs two.
+    prior = torch.distributions.Normal(torch.zeros((), device=device), torch.ones((), device=device))
+    layers = rebuilt(
+        task.net,
+        lambda m: BayesianLinear(m.in_features, m.out_features, prior_dist=prior),
+        lambda m, how: BayesianConv2d(m.in_channels, m.out_channels, prior_dist=prior, **how),
+    )
+    model: Any = Net(layers).to(device)
+    # Layers and their samplers hold parameters of their own over the same memory; the samplers' are those learned.
+    own = {
+        f"{name}.{part}": (getattr(layer, f"{part}_sampler").mu, getattr(layer, f"{part}_sampler").rho)
+        for name, layer in layers.items()
+        if isinstance(layer, BayesianLinear | BayesianConv2d)
+        for part in ("weight", "bias")
+    }
+    place(own, task, softplus_inverse)
+    criterion = nn.CrossEntropyLoss()
+
+    def loss(x: Tensor, y: Tensor) -> Tensor:
+        return model.sample_elbo(x, y, criterion, task.samples, complexity_cost_weight=1 / task.rows)
+
+    return pupil(model, loss, {name: mean for name, (mean, _) in own.items()})
+
+
+LIBRARY = Library(
+    "blitz-bayesian-pytorch", ("shared",), "one draw; 1e-6 is added to the prior's density, which bounds it", learn
+)

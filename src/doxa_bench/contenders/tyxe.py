@@ -1,0 +1,67 @@
+"""TyXe: a net as a Pyro model, its noise by effect handlers."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from doxa_bench.contenders.library import Library, Task
+from doxa_bench.steps import RATE, Named, Pupil, chunks
+
+_names = itertools.count()
+
+
+def learn(task: Task) -> Pupil:
+    import pyro
+    import tyxe
+
+    net = task.net
+    names, device = [name for name, _ in net.named_parameters()], next(net.parameters()).device
+    normal = pyro.distributions.Normal(torch.zeros((), device=device), torch.ones((), device=device))
+    prior = tyxe.priors.IIDPrior(normal, expose_all=False, hide_module_types=(nn.BatchNorm2d,))
+    # Pyro keeps parameters by name for the whole process: nets of one name would share them.
+    name = f"belief{next(_names)}"
+    start = tyxe.guides.PretrainedInitializer.from_net(net, prefix=f"{name}.net")
+    scales = {f"{name}.net.{own}": task.scales[own].clone() for own in names}
+    guide = functools.partial(tyxe.guides.AutoNormal, init_loc_fn=start, init_scale=scales)
+    likelihood = tyxe.likelihoods.Categorical(dataset_size=task.rows)
+    belief = tyxe.VariationalBNN(net, prior, likelihood, guide, name=name)
+    optimiser = pyro.optim.Adam({"lr": RATE, "fused": True})
+    ways: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+        "shared": nullcontext,
+        "local": tyxe.poutine.local_reparameterization,
+        "flipout": tyxe.poutine.flipout,
+    }
+
+    def step(x: Tensor, y: Tensor) -> None:
+        with ways[task.noise]():
+            belief.fit([(x, y)], optimiser, 1, num_particles=task.samples)
+
+    @torch.no_grad()
+    def outputs(x: Tensor, samples: int) -> Tensor:
+        belief.net.eval()
+        draws = []
+        for _ in range(samples):
+            trace = pyro.poutine.trace(belief.net_guide).get_trace(x[:1])
+            parts = [belief.predict(part, guide_traces=[trace], aggregate=False)[0] for part in chunks(x)]
+            draws.append(torch.cat(parts))
+        belief.net.train()
+        return torch.stack(draws)
+
+    def slopes(x: Tensor, y: Tensor) -> Named:
+        with ways[task.noise]():
+            elbo = pyro.infer.TraceMeanField_ELBO(task.samples)
+            loss = elbo.differentiable_loss(belief.model, belief.guide, (x,), y) / task.rows
+        means = {own: pyro.util.deep_getattr(belief.net_guide, f"{name}.net.{own}.loc") for own in names}
+        return dict(zip(means, torch.autograd.grad(loss, tuple(means.values())), strict=True))
+
+    return Pupil(step, outputs, slopes)
+
+
+LIBRARY = Library("tyxe", ("shared", "local", "flipout"), "closed form, right", learn)

@@ -1,0 +1,44 @@
+"""The questions by name. To add one: a file with `ask` and `show`, and a line here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Question(NamedTuple):
+    """What is asked, and how long the answer takes on two cores, in words; its file has the same name."""
+
+    asks: str
+    takes: str
+
+
+TABLE: dict[str, Question] = {
+    "step_cost": Question(
+        "What does one training step of a belief cost, as a ratio to the same plain net with fused Adam?",
+        "2 min; 9 beside other libraries",
+    ),
+    "memory": Question(
+        "How much memory does learning a belief take, as a ratio to the same plain net?",
+        "10 s; 1 min beside other libraries",
+    ),
+    "fleet_cost": Question("What does a fleet gain over its members one after the other?", "30 s"),
+    "captured_cost": Question(
+        "What does a captured step cost on a GPU, as a ratio to the same plain net, captured too?", "4 min; needs CUDA"
+    ),
+    "prediction_cost": Question(
+        "What do draws of a prediction cost, as a ratio to as many passes of the same plain net?",
+        "2 min; 5 beside other libraries; needs MNIST",
+    ),
+    "gradient_variance": Question(
+        "How much do the gradients of a step vary with each noise, and what does a step cost?",
+        "2 min; 5 beside other libraries; needs MNIST",
+    ),
+    "time_to_accuracy": Question(
+        "How long does a belief about MNIST take to an error and an NLL that were set beforehand?",
+        "1 min; 12 beside other libraries; needs MNIST",
+    ),
+    "estimators": Question(
+        "Are the estimators' defaults good? Untouched, on data they were not made for.", "13 min; needs UCI data"
+    ),
+    "mnist_ten_epochs": Question("How good is a belief about MNIST after ten epochs on a CPU?", "14 min; needs MNIST"),
+}

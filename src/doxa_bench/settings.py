@@ -1,0 +1,39 @@
+"""What every question is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+QUICK = 3  # rounds of a look that is no measurement
+HURRY = 0.1  # of the time that a measurement may take
+
+
+def _nothing(words: object) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long to measure, where, and which cases; `say` hears findings, `progress` what is going on meanwhile."""
+
+    rounds: int | None = None
+    quick: bool = False
+    device: str = "cpu"
+    only: str = ""
+    say: Callable[[object], None] = _nothing
+    progress: Callable[[object], None] = _nothing
+
+    def turns(self, own: int) -> int:
+        """How many rounds: those asked for, else the question's own."""
+        if self.rounds is not None:
+            return self.rounds
+        return min(QUICK, own) if self.quick else own
+
+    def seconds(self, own: float) -> float:
+        """How long rounds may take."""
+        return HURRY * own if self.quick else own
+
+    def wants(self, name: str) -> bool:
+        """Whether a case is one of those asked for: its name holds one of the words between commas."""
+        return any(word.strip() in name for word in self.only.split(","))

@@ -1,0 +1,82 @@
+"""Times taken in turn, so that the machine's moods are shared; ratios are medians over rounds."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+FEWEST = 3  # rounds, however long they take
+EVERY = 3  # steps between two of the plain net: near enough in time to feel the same machine
+VISIT = 0.1  # seconds for which the plain step is repeated at most, before the next has its turn
+MOST = 5  # repetitions in a visit
+
+Step = Callable[[], object]
+Clock = Callable[[], float]
+Pair = tuple[float, float]  # seconds of the plain step, and of the one held against it
+
+
+def seconds(step: Step, times: int, device: str = "cpu", clock: Clock = time.perf_counter) -> float:
+    """Seconds a step, with the device's queue empty before and after."""
+    _settle(device)
+    start = clock()
+    for _ in range(times):
+        step()
+    _settle(device)
+    return (clock() - start) / times
+
+
+def in_turn(
+    base: Step,
+    others: Mapping[str, Step],
+    rounds: int,
+    limit: float,
+    device: str = "cpu",
+    heard: Callable[[int], None] = lambda done: None,
+    clock: Clock = time.perf_counter,
+) -> dict[str, list[Pair]]:
+    """Every step in every round, each held against the plain step last taken; no round that would pass the limit."""
+    start = clock()
+    seconds(base, 2, device, clock)
+    # Every step comes as often as the plain one, so that cold caches weigh alike on all.
+    times = max(1, min(MOST, int(VISIT / max(seconds(base, 1, device, clock), 1e-9))))
+    for step in others.values():
+        seconds(step, min(times, 2), device, clock)
+    taken: dict[str, list[Pair]] = {name: [] for name in others}
+    done, latest, ground = 0, 0.0, 0.0
+    while done < rounds and (done < min(FEWEST, rounds) or clock() - start + latest < limit):
+        begun = clock()
+        for turn, (name, step) in enumerate(others.items()):
+            if turn % EVERY == 0:
+                ground = seconds(base, times, device, clock)
+            taken[name].append((ground, seconds(step, times, device, clock)))
+        done, latest = done + 1, clock() - begun
+        heard(done)
+    return taken
+
+
+def figures(pairs: Sequence[Pair]) -> dict[str, float]:
+    """The ratio's median and quartiles over rounds, and both times."""
+    return {
+        **ratio([b / a for a, b in pairs]),
+        "plain_ms": 1e3 * statistics.median(a for a, _ in pairs),
+        "ms": 1e3 * statistics.median(b for _, b in pairs),
+        "rounds": len(pairs),
+    }
+
+
+def ratio(ratios: Sequence[float]) -> dict[str, float]:
+    """Median and quartiles."""
+    ordered = sorted(ratios)
+    return {
+        "ratio": statistics.median(ordered),
+        "low": ordered[len(ordered) // 4],
+        "high": ordered[3 * len(ordered) // 4],
+    }
+
+
+def _settle(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)

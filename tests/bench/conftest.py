@@ -1,0 +1,67 @@
+"""Every question on nets and data so small that an answer takes no time."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+
+import doxa
+from doxa_bench import (
+    asking,
+    estimators,
+    fleet_cost,
+    gradient_variance,
+    growth,
+    kinds,
+    memory,
+    mnist_ten_epochs,
+    prediction_cost,
+    step_cost,
+    time_to_accuracy,
+)
+
+TINY = "tiny"
+
+
+def small_digits(device: str = "cpu", width: int = 20) -> Any:
+    torch.manual_seed(0)
+    x, y = torch.rand(600, width), torch.randint(0, 10, (600,))
+    return tuple((x[part], y[part]) for part in (slice(0, 520), slice(520, 560), slice(560, 600)))
+
+
+def one(job: tuple[str, str, int]) -> dict[str, Any]:
+    kind, name, split = job
+    if kind == "regression":
+        scores = dict.fromkeys(("log_likelihood", "rmse", "coverage_90", "seconds"), float(split))
+        return {"set": name, **scores}
+    scores = dict.fromkeys(("nll", "mlp_nll", "error", "mlp_error", "seconds"), float(split))
+    p = [[0.2, 0.8], [0.7, 0.3]]
+    return {"set": name, **scores, "labels": [1, 0], "probabilities": p, "mlp_probabilities": p}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten units where there would be hundreds."""
+    monkeypatch.setattr(asking, "THREADS", 1)
+    tiny = kinds.Kind(lambda: doxa.nets.mlp(20, (10,), 10), (20,), "20-10-10")
+    monkeypatch.setitem(kinds.KINDS, TINY, tiny)
+    monkeypatch.setattr(step_cost, "CASES", {TINY: ("shared gaussian", "local gaussian", "dropout")})
+    monkeypatch.setattr(memory, "CASES", {TINY: ("shared gaussian", "shared scale_mixture")})
+    monkeypatch.setattr(memory, "measured", lambda kind, case, settings: 1 + growth.growth(kind, case))
+    monkeypatch.setattr(fleet_cost, "CASES", {"8-4-4-10, 2 nets": (8, 4, 2)})
+    monkeypatch.setattr(prediction_cost, "CASES", {TINY: 40})
+    monkeypatch.setattr(prediction_cost, "LEARNED", TINY)
+    monkeypatch.setattr(gradient_variance, "KIND", TINY)
+    monkeypatch.setattr(gradient_variance, "EACH", 4)
+    monkeypatch.setattr(time_to_accuracy, "KIND", TINY)
+    for module in (prediction_cost, gradient_variance, time_to_accuracy):
+        monkeypatch.setattr(module, "digits", small_digits)
+    monkeypatch.setattr(mnist_ten_epochs, "digits", lambda device="cpu": small_digits(device, 784))
+    monkeypatch.setattr(mnist_ten_epochs, "EPOCHS", 1)
+    monkeypatch.setattr(mnist_ten_epochs, "WEIGHTS", (1.0, 0.1))
+    monkeypatch.setattr(mnist_ten_epochs, "DRAWS", 2)
+    monkeypatch.setattr(estimators, "ProcessPoolExecutor", ThreadPoolExecutor)
+    monkeypatch.setattr(estimators, "one", one)

@@ -1,0 +1,44 @@
+"""The page of benchmarks shows every question that has been measured."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doxa_bench import asking
+from doxa_bench.questions import TABLE
+from doxa_bench.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+NEW = ("memory", "prediction_cost", "gradient_variance", "time_to_accuracy")
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "hooks"))
+    return importlib.import_module("figures")
+
+
+def test_the_page_asks_every_question() -> None:
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert {*re.findall(r'answer\("(\w+)"\)', text)} == {*TABLE}
+
+
+@pytest.mark.usefixtures("small")
+def test_a_new_answer_appears_on_the_page(figures: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in figures.BENCH.glob("*.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    for name in NEW:
+        *_, found = asking.answers(name, Settings(rounds=1))
+        asking.write(tmp_path, name, found)
+    monkeypatch.setattr(figures, "BENCH", tmp_path)
+    text = figures.rendered((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"))
+    for name in NEW:
+        assert f"`results/bench/{name}.json`" in text
+    assert "20‑10‑10" in text
+    assert "not installed: " in text or "torchbnn" in text
+    assert figures.answer("mnist_ten_epochs", 0).startswith("| KL weight | validation NLL |")
