@@ -1,0 +1,152 @@
+"""Cost against work: the sweep measures what it says, loses nothing when it is stopped, and its curves can be read."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from doxa_bench import parts, scaling
+from doxa_bench.scaling import POINTS, Point, ask, show
+from doxa_bench.scaling_curves import SWEEPS, panels, spread
+
+SMALL = (Point(4), Point(4, nets=2), Point(4, samples=2), Point(4, noise="local"))
+
+
+@pytest.fixture
+def weightless(monkeypatch):
+    """Memory is measured in a process of its own, which takes seconds: here it is a number by kind."""
+    monkeypatch.setattr(scaling.Cpu, "memory", lambda self, point, kind: 1000 * (1 + (kind == "belief")))
+    monkeypatch.setattr(scaling.Cpu, "share", 0.005)
+
+
+def made_up() -> list[dict]:
+    """Every point, with costs in proportion to the weights over those of a belief of nothing."""
+    rows = []
+    for p in POINTS:
+        seconds, plain = 1e-4 + 1e-9 * p.weights * p.nets * p.samples, 5e-5 + 5e-10 * p.weights
+        row = {"weights": p.weights, "seconds": seconds, "plain_seconds": plain, "ratio": seconds / p.nets / plain}
+        row |= {"steps_per_second": p.nets / seconds, "plain_steps_per_second": 1 / plain, "low": 1.0, "high": 2.0}
+        rows.append(asdict(p) | row | {"bytes": 36 * p.weights * p.nets, "plain_bytes": 16 * p.weights})
+    return rows
+
+
+@pytest.mark.usefixtures("weightless")
+def test_a_sweep_measures_every_point_in_numbers_that_fit_each_other():
+    content = ask("cpu", 3, points=SMALL)
+    assert json.loads(json.dumps(content)) == content
+    assert content["floor"] == {"plain": 1000, "belief": 2000}
+    for point, row in zip(SMALL, content["points"], strict=True):
+        assert asdict(point).items() <= row.items()
+        assert row["steps_per_second"] == pytest.approx(point.nets / row["seconds"])
+        assert row["low"] <= row["ratio"] <= row["high"]
+        assert (row["bytes"], row["plain_bytes"]) == (2000, 1000)
+        assert {"draw", "nets", "descend"} <= set(row["parts"])
+        assert ("collect" in row["parts"]) == (point.samples > 1)
+    assert len(show(content).splitlines()) == len(SMALL)
+
+
+def test_weights_are_those_of_the_net():
+    for point in (Point(3), Point(10)):
+        assert point.weights == sum(p.numel() for p in point.net().parameters())
+
+
+@pytest.mark.usefixtures("weightless")
+def test_what_was_found_before_an_interruption_is_kept_and_not_measured_again(tmp_path, monkeypatch):
+    out = tmp_path / "scaling.json"
+    monkeypatch.setattr(scaling, "POINTS", SMALL[:3])
+    monkeypatch.setattr(sys, "argv", ["scaling", "--rounds", "3", "--out", str(out)])
+    real, seen = scaling.timed, []
+
+    def until(machine, point, rounds):
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(point)
+        return real(machine, point, rounds)
+
+    monkeypatch.setattr(scaling, "timed", until)
+    with pytest.raises(KeyboardInterrupt):
+        scaling.main()
+    first = json.loads(out.read_text())
+    assert [row["nets"] for row in first["points"]] == [1, 2]
+    seen.clear()
+    scaling.main()
+    second = json.loads(out.read_text())
+    assert seen == [SMALL[2]]
+    assert second["points"][:2] == first["points"]
+    assert second["seconds"] >= first["seconds"]
+    assert {"settings", "versions", "device", "commit"} <= set(second)
+
+
+def test_another_machine_or_commit_begins_anew(tmp_path):
+    out = tmp_path / "scaling.json"
+    stamped = {"settings": {"rounds": 3}, "versions": {}, "device": "CPU", "commit": "a"}
+    out.write_text(json.dumps({**stamped, "seconds": 5.0, "floor": {}, "points": [{"width": 4}]}))
+    assert scaling.unfinished(out, stamped) == ({"floor": {}, "points": [{"width": 4}]}, 5.0)
+    assert scaling.unfinished(out, {**stamped, "commit": "b"}) == (None, 0.0)
+    assert scaling.unfinished(tmp_path / "none.json", stamped) == (None, 0.0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux tells the peak of a process")
+def test_memory_is_what_a_net_adds_to_a_process_of_its_own():
+    vectors = scaling.Cpu().memory(Point(1000), "plain") / (4 * Point(1000).weights)
+    assert 3.5 < vectors < 8  # weights, gradients, two moments; and what the batch passes through
+
+
+def test_a_watch_is_taken_off_again():
+    before = {part: getattr(owner, name) for part, (owner, name) in parts.WRITTEN.items()}
+    with pytest.raises(KeyError), parts.watched():
+        raise KeyError
+    assert before == {part: getattr(owner, name) for part, (owner, name) in parts.WRITTEN.items()}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "part"),
+    [
+        ("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32", "products"),
+        ("nvjet_tst_64x8_64x16_4x1_v_bz_TNT", "products"),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x64>", "products"),
+        ("draw", "draw"),
+        ("descend", "descend"),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::relu>", "other"),
+    ],
+)
+def test_kernels_are_told_by_their_names(kernel, part):
+    assert parts.kernel_part(kernel) == part
+
+
+def test_every_sweep_has_a_curve_of_speed_and_one_of_memory_with_their_names_on_them():
+    drawn = panels(made_up(), "key")
+    assert len(drawn) == 2 * len(SWEEPS)
+    for place, svg in enumerate(drawn):
+        root = ElementTree.fromstring(svg)
+        texts = {"".join(t.itertext()) for t in root.iter("text")}
+        sweep, measure = SWEEPS[place // 2], ("steps a second", "peak memory, MB")[place % 2]
+        assert {sweep.name, measure, "plain", *sweep.curves} <= texts
+        assert any(text.startswith("∝") or text == "no gain" for text in texts)
+        assert root.attrib["aria-label"].lower().startswith(measure.lower())
+        assert not re.search(r"#0000[ef]\d|script|http", svg)
+
+
+def test_curves_are_drawn_of_what_is_there_yet():
+    few = [row for row in made_up() if row["width"] == 400 and row["nets"] == row["samples"] == 1]
+    assert all(ElementTree.fromstring(svg) is not None for svg in panels(few, "key"))
+
+
+def test_the_same_numbers_are_the_same_bytes():
+    assert panels(made_up(), "key") == panels(made_up(), "key")
+
+
+def test_names_are_moved_apart_no_further_than_need_be():
+    assert spread([0.2, 0.5, 0.9], 0.1) == pytest.approx([0.2, 0.5, 0.9])
+    assert spread([0.5, 0.5], 0.1) == pytest.approx([0.45, 0.55])
+    crowded = spread([0.0, 0.01, 0.02, 0.95, 1.2], 0.1)
+    assert all(b - a >= 0.1 - 1e-9 for a, b in pairwise(crowded))
+    assert min(crowded) >= 0
+    assert max(crowded) <= 1
