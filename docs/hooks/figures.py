@@ -224,7 +224,7 @@ def _is_telling(point: dict[str, Any]) -> bool:
 
 
 def scaled(device: str, what: str, width: int, nets: int = 1, samples: int = 1, noise: str = "shared") -> str:
-    """One number of the curves, by a name below; times, gains and vectors are those of one net."""
+    """One number of the curves, by a name below; of one net, and "draw" and "descend" in nanoseconds a weight."""
     wanted = {"width": width, "nets": nets, "samples": samples, "noise": noise}
     content = bench(f"scaling_{device}")
     points, floor = content["points"], content["floor"]["belief"]
@@ -238,6 +238,9 @@ def scaled(device: str, what: str, width: int, nets: int = 1, samples: int = 1, 
         "vectors_above": f"{(found['bytes'] - floor) / (4 * found['weights'] * nets):.1f}",
         "plain_vectors": f"{found['plain_bytes'] / (4 * found['weights']):.1f}",
         "gain": f"{found['steps_per_second'] / alone['steps_per_second']:.2f}",
+        "draw": f"{1e9 * found['parts'].get('draw', 0) / found['weights'] / nets / samples:.1f}",
+        "descend": f"{1e9 * found['parts'].get('descend', 0) / found['weights'] / nets:.1f}",
+        "page_faults": f"{found.get('page_faults', 0):,.0f}",
         "times_alone": f"{found['seconds'] / alone['seconds']:.2f}",
     }
     return values[what]

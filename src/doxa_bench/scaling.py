@@ -16,6 +16,7 @@ import argparse
 import gc
 import json
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -89,8 +90,8 @@ class Machine(Protocol):
 
     def seconds(self, step: Step, times: int) -> float: ...
 
-    def parts(self, step: Step, times: int) -> dict[str, float]:
-        """Where the seconds of a step go."""
+    def seen(self, step: Step, times: int) -> Found:
+        """What explains the time of a step: "parts", the seconds that go to each, and what else the machine tells."""
         ...
 
     def memory(self, point: Point, kind: str) -> int:
@@ -116,8 +117,12 @@ class Cpu:
     def seconds(self, step: Step, times: int) -> float:
         return step_cost.seconds(step, times)
 
-    def parts(self, step: Step, times: int) -> dict[str, float]:
-        return parts.written(step, times)
+    def seen(self, step: Step, times: int) -> Found:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        found = parts.written(step, times)
+        # Pages that the system hands out anew, zeroed: the price of memory given back after every step.
+        faults = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / times
+        return {"parts": found, "page_faults": faults}
 
     def memory(self, point: Point, kind: str) -> int:
         command = [sys.executable, "-m", "doxa_bench.scaling", "--growth", json.dumps(asdict(point)), kind]
@@ -146,8 +151,8 @@ class Cuda:
     def seconds(self, step: Step, times: int) -> float:
         return 1e-6 * captured_cost.microseconds(step, times)
 
-    def parts(self, step: Step, times: int) -> dict[str, float]:
-        return parts.recorded(step, min(times, 20))
+    def seen(self, step: Step, times: int) -> Found:
+        return {"parts": parts.recorded(step, min(times, 20))}
 
     def memory(self, point: Point, kind: str) -> int:
         gc.collect()
@@ -194,7 +199,7 @@ def ask(
 
 
 def timed(machine: Machine, point: Point, rounds: int) -> Found:
-    """Seconds of a step of all nets, of a step of one plain net, their ratio for one net, and where the first go."""
+    """Seconds of a step of all nets, of one plain net, their ratio for one net, and what explains the first."""
     steps = machine.plain(point.width), machine.believed(point)
     times = []
     for step in steps:
@@ -212,7 +217,7 @@ def timed(machine: Machine, point: Point, rounds: int) -> Found:
         "ratio": statistics.median(ratios),
         "low": ratios[len(ratios) // 4],
         "high": ratios[3 * len(ratios) // 4],
-        "parts": machine.parts(steps[1], times[1]),
+        **machine.seen(steps[1], max(3, times[1] // 2)),
     }
 
 

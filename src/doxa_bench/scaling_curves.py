@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from doxa.report.palette import MUTED, SERIES, Style
 
 HEIGHT, LETTERS = 236, 9.5  # points
 LABELS = 0.30  # of the axis, to the right of the last point
+FAR = 2.0  # times beyond what was measured, a proportion ends
 MARKED = (100, 400, 1200, 4000)  # of the widths, or their numbers would touch
 Row = Mapping[str, Any]
 
@@ -128,7 +130,19 @@ def _lines(sweep: Sweep, measure: Measure, points: Sequence[Row]) -> Iterator[Li
         colour = MUTED if by_width else style.colour
         yield Line("plain", x, _steady([measure.plain(r) for r in rows], by_width), colour, (5, 2), thick=1.2)
         title, work = sweep.proportion(measure)
-        yield Line(title, x, [first * work(r) / work(rows[0]) for r in rows], colour, (1, 2), thick=1.2)
+        measured = [f(r) for r in rows for f in (measure.ours, measure.plain)]
+        grown = [first * work(r) / work(rows[0]) for r in rows]
+        yield Line(title, *_within(x, grown, min(measured) / FAR, max(measured) * FAR), colour, (1, 2), thick=1.2)
+
+
+def _within(x: Sequence[float], y: Sequence[float], low: float, high: float) -> tuple[list[float], list[float]]:
+    """A line as far as it keeps to these limits, so that no proportion flattens what was measured."""
+    for k, value in enumerate(y):
+        if not low <= value <= high:
+            edge = low if value < low else high
+            share = math.log(edge / y[k - 1]) / math.log(value / y[k - 1])
+            return [*x[:k], x[k - 1] * (x[k] / x[k - 1]) ** share], [*y[:k], edge]
+    return list(x), list(y)
 
 
 def _steady(values: list[float], varies: bool) -> list[float]:
@@ -137,7 +151,7 @@ def _steady(values: list[float], varies: bool) -> list[float]:
 
 
 def _scales(axes: Axes, lines: Sequence[Line]) -> None:
-    across = sorted({x for line in lines for x in line.x})
+    across = sorted({x for line in lines if line.marker for x in line.x})
     low, high = across[0], max(across[-1], 2 * across[0])
     axes.set_xlim(low * (low / high) ** 0.04, high * (high / low) ** (LABELS / (1 - LABELS)))
     few = [x for x in across if x in MARKED]

@@ -14,7 +14,7 @@ import pytest
 
 from doxa_bench import parts, scaling
 from doxa_bench.scaling import POINTS, Point, ask, show
-from doxa_bench.scaling_curves import SWEEPS, panels, spread
+from doxa_bench.scaling_curves import SWEEPS, _within, panels, spread
 
 SMALL = (Point(4), Point(4, nets=2), Point(4, samples=2), Point(4, noise="local"))
 
@@ -48,6 +48,7 @@ def test_a_sweep_measures_every_point_in_numbers_that_fit_each_other():
         assert row["low"] <= row["ratio"] <= row["high"]
         assert (row["bytes"], row["plain_bytes"]) == (2000, 1000)
         assert {"draw", "nets", "descend"} <= set(row["parts"])
+        assert row["page_faults"] >= 0
         assert ("collect" in row["parts"]) == (point.samples > 1)
     assert len(show(content).splitlines()) == len(SMALL)
 
@@ -137,6 +138,13 @@ def test_every_sweep_has_a_curve_of_speed_and_one_of_memory_with_their_names_on_
 def test_curves_are_drawn_of_what_is_there_yet():
     few = [row for row in made_up() if row["width"] == 400 and row["nets"] == row["samples"] == 1]
     assert all(ElementTree.fromstring(svg) is not None for svg in panels(few, "key"))
+
+
+def test_a_proportion_ends_where_it_leaves_the_picture():
+    assert _within([1, 2, 4], [1, 2, 4], 0.5, 8.0) == ([1, 2, 4], [1, 2, 4])
+    x, y = _within([1, 2, 4], [10, 100, 1000], 5.0, 100 * 10**0.5)
+    assert x == pytest.approx([1, 2, 2 * 2**0.5])
+    assert y == pytest.approx([10, 100, 100 * 10**0.5])
 
 
 def test_the_same_numbers_are_the_same_bytes():
