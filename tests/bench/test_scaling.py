@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
@@ -12,10 +13,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from doxa.results import stamp
 from doxa_bench import parts, scaling
 from doxa_bench.scaling import POINTS, Point, ask, show
 from doxa_bench.scaling_curves import SWEEPS, _within, panels, spread
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 SMALL = (Point(4), Point(4, nets=2), Point(4, samples=2), Point(4, noise="local"))
 
 
@@ -33,6 +36,7 @@ def made_up() -> list[dict]:
         seconds, plain = 1e-4 + 1e-9 * p.weights * p.nets * p.samples, 5e-5 + 5e-10 * p.weights
         row = {"weights": p.weights, "seconds": seconds, "plain_seconds": plain, "ratio": seconds / p.nets / plain}
         row |= {"steps_per_second": p.nets / seconds, "plain_steps_per_second": 1 / plain, "low": 1.0, "high": 2.0}
+        row |= {"parts": {"draw": seconds / 4, "descend": seconds / 4}, "page_faults": 0.0}
         rows.append(asdict(p) | row | {"bytes": 36 * p.weights * p.nets, "plain_bytes": 16 * p.weights})
     return rows
 
@@ -145,6 +149,21 @@ def test_a_proportion_ends_where_it_leaves_the_picture():
     x, y = _within([1, 2, 4], [10, 100, 1000], 5.0, 100 * 10**0.5)
     assert x == pytest.approx([1, 2, 2 * 2**0.5])
     assert y == pytest.approx([10, 100, 100 * 10**0.5])
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_page_finds_every_number_it_names(device, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "hooks"))
+    figures = importlib.import_module("figures")
+    monkeypatch.setattr(figures, "BENCH", tmp_path)
+    content = {"floor": {"plain": 1000, "belief": 2000}, "points": made_up()}
+    settings = {"caches": {"L2": 2**21, "L3": 2**28}}
+    (tmp_path / f"scaling_{device}.json").write_text(json.dumps({**stamp(settings, [0], 0.0), **content}))
+    text = figures.rendered((DOCS / "cost.md").read_text(encoding="utf-8"))
+    assert text.count("<svg") == 2 * len(SWEEPS)
+    assert f"`results/bench/scaling_{device}.json`" in text
+    assert figures.scaled(device, "gain", 400, nets=64) in text
+    sys.modules.pop("figures")
 
 
 def test_the_same_numbers_are_the_same_bytes():
