@@ -97,6 +97,81 @@ def settings(name: str) -> str:
     return "; ".join(f"{k.replace('_', ' ')} {shown(v)}" for k, v in bench(name)["settings"].items())
 
 
+def scaling(device: str) -> str:
+    """Curves of steps a second and memory against width, nets and samples, on a device."""
+    from doxa_bench.scaling_curves import panels
+
+    drawn = "".join(panels(bench(f"scaling_{device}")["points"], f"scaling-{device}"))
+    caption = (
+        "Both axes are logarithmic. Solid: the belief, at the measured points. Dashed: one plain net. "
+        "Dotted: the belief's first point, grown in proportion."
+    )
+    return f'<figure class="curves">{drawn}<figcaption>{caption}</figcaption></figure>'
+
+
+def scaling_points(device: str) -> str:
+    """Every point of the curves."""
+    from doxa_bench.asking import tables
+
+    return _markdown(tables("scaling", bench(f"scaling_{device}"))[0])
+
+
+def scaling_parts(device: str) -> str:
+    """The parts of some steps in microseconds for each net, as far as they were measured."""
+    shown = [p for p in bench(f"scaling_{device}")["points"] if p["parts"] and _is_telling(p)]
+    names = list(dict.fromkeys(name for p in shown for name in p["parts"]))
+    rows = []
+    for p in shown:
+        work = f"{p['width']:,}", f"{p['nets']}", f"{p['samples']}", p["noise"]
+        spent = (f"{1e6 * p['parts'][n] / p['nets']:,.0f}" if n in p["parts"] else "–" for n in names)
+        rows.append((*work, *spent, f"{1e6 * p['seconds'] / p['nets']:,.0f}"))
+    return table(("width", "K", "S", "noise", *(f"{n}, µs" for n in names), "step, µs"), rows, words=0)
+
+
+def _is_telling(point: dict[str, Any]) -> bool:
+    """Whether a point is at an end of its curve, or where it turns."""
+    alone = point["nets"] == point["samples"] == 1
+    return (
+        (alone and point["width"] in (100, 400, 1200, 4000))
+        or 2 in (point["nets"], point["samples"])
+        or (point["nets"] == 64 or point["samples"] == 32)
+    )
+
+
+def scaled(device: str, what: str, width: int, nets: int = 1, samples: int = 1, noise: str = "shared") -> str:
+    """One number of the curves, by a name below; of one net, and "draw" and "descend" in nanoseconds a weight."""
+    wanted = {"width": width, "nets": nets, "samples": samples, "noise": noise}
+    content = bench(f"scaling_{device}")
+    points, floor = content["points"], content["floor"]["belief"]
+    found = next(p for p in points if wanted.items() <= p.items())
+    alone = next(p for p in points if {**wanted, "nets": 1, "samples": 1}.items() <= p.items())
+    # Gains compare ratios to the plain net, measured in the same rounds: no hour is faster than another.
+    values = {
+        "ratio": f"{found['ratio']:.2f}",
+        "microseconds": f"{1e6 * found['seconds']:,.0f}",
+        "nanoseconds": f"{1e9 * found['seconds'] / found['weights'] / nets:.1f}",
+        "vectors": f"{found['bytes'] / (4 * found['weights'] * nets):.1f}",
+        "vectors_above": f"{(found['bytes'] - floor) / (4 * found['weights'] * nets):.1f}",
+        "plain_vectors": f"{found['plain_bytes'] / (4 * found['weights']):.1f}",
+        "gain": f"{alone['ratio'] / found['ratio']:.2f}",
+        "draw": f"{1e9 * found['parts'].get('draw', 0) / found['weights'] / nets / samples:.1f}",
+        "descend": f"{1e9 * found['parts'].get('descend', 0) / found['weights'] / nets:.1f}",
+        "page_faults": f"{found.get('page_faults', 0):,.0f}",
+        "times_alone": f"{found['ratio'] / alone['ratio']:.2f}",
+    }
+    return values[what]
+
+
+def scaling_floor(device: str, kind: str) -> str:
+    """The memory that even a net of single units takes."""
+    return _bytes(bench(f"scaling_{device}")["floor"][kind])
+
+
+def cache(level: str) -> str:
+    """The size of a cache of the machine that measured the curves."""
+    return _bytes(bench("scaling_cpu")["settings"]["caches"][level])
+
+
 def data_sets() -> str:
     """Every data set in a line."""
     from doxa import data
@@ -198,6 +273,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for f in (
         answer,
         commands,
+        cache,
         cost,
         data_cards,
         data_sets,
@@ -205,6 +281,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         memory_ratio,
         mnist_best,
         mnist_score,
+        scaled,
+        scaling,
+        scaling_floor,
+        scaling_parts,
+        scaling_points,
         settings,
         stamp,
     )

@@ -32,7 +32,8 @@ def named(words: Sequence[str], device: str) -> list[str]:
         if word not in (*TABLE, ALL):
             raise BadInput(f"there is no question {word!r}{nearest(word, (*TABLE, ALL), most=20)}")
     if ALL in words:
-        return [name for name in TABLE if (name == "captured_cost") == device.startswith("cuda")]
+        gpu = device.startswith("cuda")
+        return [name for name, each in TABLE.items() if each.everywhere or (name == "captured_cost") == gpu]
     return list(dict.fromkeys(words))
 
 
@@ -68,6 +69,7 @@ def tables(name: str, found: Found) -> list[Table]:
 
 def write(folder: Path, name: str, found: Found) -> Path:
     """Keep an answer as a file named after its question."""
-    path = folder / f"{name}.json"
+    kind = found["settings"]["device"].partition(":")[0]
+    path = folder / (f"{name}_{kind}.json" if TABLE[name].everywhere else f"{name}.json")
     write_whole(path, json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return path

@@ -74,18 +74,22 @@ def ask(settings: Settings) -> Iterator[dict[str, Any]]:
     yield found
 
 
-def data(shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+def data(shape: tuple[int, ...], rows: int = ROWS) -> tuple[torch.Tensor, torch.Tensor]:
     torch.manual_seed(0)
-    return torch.rand(ROWS, *shape, device="cuda"), torch.randint(0, 10, (ROWS,), device="cuda")
+    return torch.rand(rows, *shape, device="cuda"), torch.randint(0, 10, (rows,), device="cuda")
 
 
-def plain(net: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
+def plain(net: nn.Module, x: torch.Tensor, y: torch.Tensor, compiled: bool = True) -> Callable[[], None]:
     """The step of a plain net as a recording."""
     net = net.cuda()
     optimiser = torch.optim.Adam(net.parameters(), torch.tensor(1e-3, device="cuda"), fused=True, capturable=True)
-    order, position = torch.randperm(ROWS, device="cuda"), torch.zeros(1, dtype=torch.int64, device="cuda")
+    order, position = torch.randperm(len(x), device="cuda"), torch.zeros(1, dtype=torch.int64, device="cuda")
     places, running = torch.arange(BATCH, device="cuda"), torch.zeros((), dtype=torch.float64, device="cuda")
-    loss = torch.compile(lambda x, y: F.cross_entropy(net(x), y))
+
+    def written(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(net(x), y)
+
+    loss = torch.compile(written) if compiled else written
 
     def step() -> None:
         index = order.index_select(0, position * BATCH + places)

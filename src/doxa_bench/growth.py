@@ -62,14 +62,15 @@ def _start(device: str) -> int:
         torch.cuda.reset_peak_memory_stats()
         return torch.cuda.memory_allocated()
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
-    return _resident("VmRSS")
+    return resident("VmRSS")
 
 
 def _peak(device: str) -> int:
-    return torch.cuda.max_memory_allocated() if device.startswith("cuda") else _resident("VmHWM")
+    return torch.cuda.max_memory_allocated() if device.startswith("cuda") else resident("VmHWM")
 
 
-def _resident(field: str) -> int:
+def resident(field: str) -> int:
+    """This process in bytes, as the system has it under such a name."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 

@@ -19,8 +19,8 @@ from torch import Tensor
 
 import doxa
 from doxa.judge import ece
-from doxa.predict import ROWS as CHUNK
 from doxa.rows import as_pair
+from doxa.sweep import ROWS as CHUNK
 from doxa_bench import beside
 from doxa_bench.contenders import Task, quiet
 from doxa_bench.digits import Rows, digits

@@ -10,6 +10,7 @@ class Question(NamedTuple):
 
     asks: str
     takes: str
+    everywhere: bool = False  # whether each device has an answer, and a file, of its own
 
 
 TABLE: dict[str, Question] = {
@@ -24,6 +25,9 @@ TABLE: dict[str, Question] = {
     "fleet_cost": Question("What does a fleet gain over its members one after the other?", "30 s"),
     "captured_cost": Question(
         "What does a captured step cost on a GPU, as a ratio to the same plain net, captured too?", "4 min; needs CUDA"
+    ),
+    "scaling": Question(
+        "How do time and memory grow with width, nets and samples?", "7 min; 3 on a GPU", everywhere=True
     ),
     "prediction_cost": Question(
         "What do draws of a prediction cost, as a ratio to as many passes of the same plain net?",

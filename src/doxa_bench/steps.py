@@ -15,8 +15,8 @@ from doxa.contracts import Batch, Learner, Now
 from doxa.feed import InMemory
 from doxa.fit import Member, keys, pose
 from doxa.philox import Stream
-from doxa.predict import ROWS as CHUNK
 from doxa.randomness import seed_of
+from doxa.sweep import ROWS as CHUNK
 from doxa_bench.kinds import BATCH, ROWS
 
 RATE = 1e-3

@@ -19,6 +19,7 @@ from doxa_bench import (
     memory,
     mnist_ten_epochs,
     prediction_cost,
+    scaling,
     step_cost,
     time_to_accuracy,
 )
@@ -51,6 +52,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_cost, "CASES", {TINY: ("shared gaussian", "local gaussian", "dropout")})
     monkeypatch.setattr(memory, "CASES", {TINY: ("shared gaussian", "shared scale_mixture")})
     monkeypatch.setattr(memory, "measured", lambda kind, case, settings: 1 + growth.growth(kind, case))
+    monkeypatch.setattr(scaling, "POINTS", (scaling.Point(4), scaling.Point(4, nets=2)))
+    monkeypatch.setattr(scaling.Cpu, "memory", lambda self, point, kind: 1000 * (1 + (kind == "belief")))
+    monkeypatch.setattr(scaling.Cpu, "share", 0.005)
     monkeypatch.setattr(fleet_cost, "CASES", {"8-4-4-10, 2 nets": (8, 4, 2)})
     monkeypatch.setattr(prediction_cost, "CASES", {TINY: 40})
     monkeypatch.setattr(prediction_cost, "LEARNED", TINY)

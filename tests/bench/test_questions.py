@@ -43,7 +43,7 @@ def test_an_answer_is_json_and_tables_all_the_way(name: str, tmp_path: Path) -> 
             assert all(isinstance(cell, str) for row in table.rows for cell in row)
     assert any(table.rows for table in asking.tables(name, found[-1]))
     path = asking.write(tmp_path, name, found[-1])
-    assert path.name == f"{name}.json"
+    assert path.name == (f"{name}_cpu.json" if TABLE[name].everywhere else f"{name}.json")
     kept = json.loads(path.read_text(encoding="utf-8"))
     assert kept == found[-1]
     assert {"settings", "seeds", "versions", "device", "commit", "seconds"} <= {*kept}
@@ -125,7 +125,7 @@ def test_settings_of_a_look() -> None:
 def test_names_of_questions() -> None:
     assert asking.named(["memory", "step_cost", "memory"], "cpu") == ["memory", "step_cost"]
     assert "captured_cost" not in asking.named(["all"], "cpu")
-    assert asking.named(["all"], "cuda") == ["captured_cost"]
+    assert asking.named(["all"], "cuda") == ["captured_cost", "scaling"]
     with pytest.raises(BadInput, match="did you mean 'step_cost'"):
         asking.named(["step_cots"], "cpu")
 
