@@ -313,6 +313,7 @@ def test_settings_of_fit_are_checked(match: str, more: dict[str, Any]) -> None:
     ("match", "make"),
     [
         ("samples must be at least 1, got 0", lambda: learners.variational(priors.gaussian(), samples=0)),
+        ("samples must be at most 32,767 a step", lambda: learners.variational(priors.gaussian(), samples=32_768)),
         ("pairs.*even, got 3", lambda: learners.variational(priors.gaussian(), samples=3, antithetic=True)),
         ("rate must lie between 0 and 1", lambda: learners.dropout(1.0)),
         ("input_rate must lie between", lambda: learners.dropout(0.5, input_rate=-0.1)),

@@ -11,7 +11,9 @@ import torch
 import doxa
 from doxa import flat, learners, likelihoods, noise, priors
 from doxa.errors import Interrupted
-from doxa.philox import Stream, fill_kept, fill_normals, fill_signs, order
+from doxa.layout import lay_out, restarted
+from doxa.philox import Stream, fill_kept, fill_normals, fill_signs, fill_uniform, order
+from doxa.posteriors.dropout import Dropout, Masked
 from doxa.runs import Plan, gathered, learn, open_run, predict_table
 from laws.test_learners import LEARNERS, small, wrapped
 from test_native import PAIRS, pulls, rows
@@ -204,8 +206,46 @@ def test_the_streams_are_the_cpu_s(start: int) -> None:
         (partial(fill_normals, start=start), False),
         (fill_signs, True),
         (partial(fill_kept, rate=0.3), True),
+        (fill_uniform, True),
     ):
         fill(here, Stream(seeds, 2**31 + 5, 3))
         fill(there, Stream(seeds.cuda(), 2**31 + 5, 3))
         torch.testing.assert_close(there.cpu(), here, rtol=0, atol=0 if exact else 2e-6)
     assert torch.equal(order(Stream(seeds.cuda(), 4), 1000).cpu(), order(Stream(seeds, 4), 1000))
+
+
+@pytest.mark.parametrize("decays", [(0.9, 0.999), (0.9, 0.9999), (0.999, 0.999999)])
+def test_the_triton_adam_loses_no_digit_of_its_decays(decays: tuple[float, float]) -> None:
+    gradient = torch.tensor([[3.0, -0.25, 1e-3, 7.0]], device="cuda")
+    exact = torch.zeros(4, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.Adam([exact], 1e-3, betas=decays)
+    x = torch.zeros_like(gradient)
+    moments = flat.Moments.of(x)
+    for number in range(1, 8):
+        exact.grad = gradient[0].double().cpu()
+        optimiser.step()
+        flat.adam(x, gradient, flat.Pace.at(torch.tensor([1e-3], device="cuda"), number, *decays), moments)
+        assert float((x[0].double().cpu() / exact.detach() - 1).abs().max()) < 1e-6
+
+
+def test_an_expanded_gradient_is_read_as_it_stands() -> None:
+    x = torch.zeros(1, 5000, device="cuda")
+    gradient, rates = torch.full((1, 1), 0.5, device="cuda").expand(1, 5000), torch.tensor([0.1], device="cuda")
+    flat.adam(x, gradient, flat.Pace.at(rates, 1), flat.Moments.of(x))
+    torch.testing.assert_close(x, torch.full_like(x, -0.1))
+
+
+def test_members_start_as_on_the_cpu() -> None:
+    """Fresh weights, uniform starts and the masks of dropout: the same numbers on both."""
+    net = CASES["mlp"].net()
+    layout, start = lay_out(net)
+    here = restarted(net, layout, start, (4,))
+    there = restarted(net.cuda(), layout, start.cuda(), (4,))
+    assert torch.equal(there.cpu(), here)
+    family = doxa.posteriors.mean_field(rho=(-5, -4), mean=(-0.2, 0.2))
+    for ours, theirs in zip(*(vars(family.start(layout, s, (1,))).values() for s in (here, there)), strict=True):
+        assert ours is theirs is None or torch.equal(ours, theirs.cpu())
+    (slot, *_) = layout.random_slots
+    masked = (Masked(slot.start, slot.shape, 1, 1, 0.4),)
+    pairs = zip(*(Dropout(s, layout.random, masked).draws(3, (2,)) for s in (here, there)), strict=True)
+    assert all(torch.equal(ours, theirs.cpu()) for (ours, _), (theirs, _) in pairs)

@@ -18,10 +18,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import doxa
+from at_work import posed
 from doxa import flat, native, priors
 from doxa.learners import variational
+from doxa.native import cuda
 from doxa.noise import flipout, local, shared
-from doxa.philox import Stream, box_muller, fill_kept, fill_normals, fill_signs, words
+from doxa.philox import Lanes, Stream, box_muller, fill_kept, fill_normals, fill_signs, words
 from doxa.posteriors import mean_field
 from doxa.randomness import normal
 
@@ -54,6 +56,16 @@ def test_philox_gives_the_known_answers(
     low, high = (signed(a | b << 32) for a, b in (counter[:2], counter[2:]))
     found = words(key[0] | key[1] << 32, torch.tensor([low]), torch.tensor([high]))
     assert tuple(int(w) for w in found) == expected
+
+
+@pytest.mark.parametrize("first", [0, 3, (1 << 32) // 256 - 1, 1 << 40])
+@pytest.mark.parametrize("seed", [0, 12345, 2**62 + 12345, 2**63 - 1])
+def test_numpy_s_words_are_torch_s(seed: int, first: int) -> None:
+    """Across the 32 bits of a counter's lowest word too."""
+    high = (7 << 32) + 2**31 + 5
+    expected = words(seed, torch.arange(first * 256, (first + 2) * 256), high)
+    for ours, theirs in zip(Lanes(3).fill(seed, high, first, 2), expected, strict=True):
+        assert torch.equal(torch.from_numpy(ours.astype("int64")), theirs)
 
 
 def signed(word: int) -> int:
@@ -208,6 +220,80 @@ def test_adam_is_torch_s(native_or_not: bool, eager: Callable[[], None]) -> None
     assert torch.equal(x[2], before)
 
 
+@pytest.mark.parametrize("native_or_not", [pytest.param(True, marks=compiled), False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("decays", [(0.9, 0.999), (0.9, 0.9999), (0.999, 0.999999), (0.0, 0.0)])
+def test_adam_loses_no_digit_of_its_decays(
+    decays: tuple[float, float], dtype: torch.dtype, native_or_not: bool, eager: Callable[[], None]
+) -> None:
+    """1 − 0.999999, taken in float32, is wrong by a hundredth: the path along a constant gradient would show it."""
+    if not native_or_not:
+        eager()
+    gradient = torch.tensor([[3.0, -0.25, 1e-3, 7.0]], dtype=dtype)
+    exact = torch.zeros(4, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.Adam([exact], 1e-3, betas=decays)
+    x = torch.zeros(1, 4, dtype=dtype)
+    moments = flat.Moments.of(x)
+    for number in range(1, 8):
+        exact.grad = gradient[0].double()
+        optimiser.step()
+        flat.adam(x, gradient, flat.Pace.at(torch.tensor([1e-3], dtype=dtype), number, *decays), moments)
+        assert float((x[0].double() / exact.detach() - 1).abs().max()) < 1e-6
+
+
+def test_rows_that_repeat_one_number_are_no_kernel_s() -> None:
+    """An expanded gradient has one number in memory: a kernel would read beyond it."""
+    one = torch.full((1, 1), 0.5)
+    assert native.kernel("doxa_adam", one.expand(1, 5)) is None
+    assert not native._plain(one.expand(3, 5))
+    assert native._plain(one.expand(3, 1)), "rows of one number have no stride to speak of"
+    assert native._plain(torch.zeros(5).expand(3, 5)), "one row for all is dense"
+    assert native._plain(torch.zeros(1, 0))
+    assert not cuda._plain(one)
+    x, moments = torch.zeros(1, 1000), flat.Moments.of(torch.zeros(1, 1000))
+    flat.adam(x, one.expand(1, 1000), flat.Pace.at(torch.tensor([0.1]), 1), moments)
+    torch.testing.assert_close(x, torch.full((1, 1000), -0.1))
+
+
+@pytest.mark.parametrize("native_or_not", [pytest.param(True, marks=compiled), False])
+@pytest.mark.parametrize("kind", list(flat.Pull))
+@pytest.mark.parametrize("start", [0, 1, 1023, 2048 + 700])
+@pytest.mark.parametrize("length", [1, 1025, 40_001])
+def test_noise_that_is_made_again_is_the_noise_that_was_kept(
+    length: int, start: int, kind: flat.Pull, native_or_not: bool, eager: Callable[[], None]
+) -> None:
+    """Wherever in the stream a piece begins; the noise itself to the bit."""
+    if not native_or_not:
+        eager()
+    drawn = flat.Drawn(STREAM, start, -1.0)
+    found = []
+    for kept in (True, False):
+        mean, rho, gradient, epsilon, by_mean, by_rho, by_scale = rows(7, length)
+        fill_normals(epsilon, STREAM, start, -1.0)
+        given, told = (epsilon, None) if kept else (None, drawn)
+        weights, rates = torch.tensor([0.3, 1e-3, 1.0]), torch.tensor([0.01, 0.1, -1.0])
+        about = weights, pulls(kind, length)
+        slopes = flat.Slopes(mean, rho, gradient, gradient, given, flat.Turn.TIMES_EPSILON, *about, drawn=told)
+        flat.fill_gradients(slopes, by_mean, by_rho)
+        moments = flat.Moments.of(mean), flat.Moments.of(rho)
+        flat.collect(gradient, gradient, given, rho, None, slopes.turn, mean.clone(), by_scale, False, told)
+        flat.descend(slopes, flat.Pace.at(rates, 1), *moments)
+        found.append([by_scale, by_mean, by_rho, *(m.mean for m in moments)])
+    (noise, *kept_ones), (again, *remade_ones) = found
+    assert torch.equal(noise, again)
+    for before, remade in zip(kept_ones, remade_ones, strict=True):
+        # Where vectors begin differs, and so does which of them the compiler's own leftovers are.
+        torch.testing.assert_close(remade, before, rtol=2e-6, atol=1e-6)
+
+
+@compiled
+@pytest.mark.parametrize("noise", [shared, flipout], ids=lambda n: n.name)
+def test_no_noise_is_kept_where_a_kernel_makes_it_again(noise: object) -> None:
+    learner = variational(priors.gaussian(1.0), noise)
+    p = posed(doxa.nets.mlp(5, (30,), 2), torch.zeros(4, 5), doxa.likelihoods.categorical())
+    assert all(piece.epsilon is None for piece in learner.start(p, [learner]).leaves.pieces)
+
+
 MIXTURES = [(0.25, 1.0, 1e-3), (0.5, 1.0, math.exp(-9)), (0.5, 10.0, math.exp(-7)), (0.5, 0.3, 1e-4), (0.75, 3.0, 1.0)]
 
 
@@ -285,14 +371,16 @@ def test_a_training_is_the_same_without_a_compiler(
         torch.testing.assert_close(getattr(found, name), getattr(expected, name), rtol=1e-4, atol=2e-5)
 
 
-@compiled
-def test_threads_change_no_number() -> None:
+@pytest.mark.parametrize("native_or_not", [pytest.param(True, marks=compiled), False])
+def test_threads_change_no_number(native_or_not: bool, eager: Callable[[], None]) -> None:
+    if not native_or_not:
+        eager()
     threads = torch.get_num_threads()
     try:
         found = []
         for number in (1, 2, 3):
             torch.set_num_threads(number)
-            found.append(normal(100_003, (8,), torch.zeros(1)))
+            found.append(normal(400_003, (8,), torch.zeros(1)))
     finally:
         torch.set_num_threads(threads)
     assert torch.equal(found[0], found[1])

@@ -11,7 +11,7 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from doxa.philox import Stream, fill_kept, fill_normals, fill_signs, order
+from doxa.philox import Stream, fill_kept, fill_normals, fill_signs, fill_uniform, order
 from doxa.randomness import fill_normal, generator, isolated, normal, reseed, seed_of
 
 SINGLE, DOUBLE = torch.zeros(1), torch.zeros(1).double()
@@ -179,6 +179,27 @@ def test_channels_stay_as_often_as_they_should(rate: float) -> None:
     assert set(out.unique().tolist()) <= {0.0, float(np.float32(1 / (1 - rate)))}
     share = (out > 0).double().mean(1)
     assert float((share - (1 - rate)).abs().max()) <= 5 * math.sqrt(rate * (1 - rate) / 200_000)
+
+
+def test_uniform_numbers_are_uniform_and_meet_no_end() -> None:
+    out = torch.empty(2, 200_000)
+    fill_uniform(out, Stream(SEEDS[:2], 1, 2))
+    for row in out:
+        assert scipy.stats.kstest(row.double().numpy(), "uniform").pvalue > 1e-4
+    assert 0 < float(out.min()) < 1e-4
+    assert 1 - 1e-4 < float(out.max()) < 1
+    assert abs(correlation(out[0].double(), out[1].double())) < 5 / math.sqrt(200_000)
+    assert abs(correlation(out[0, 1:].double(), out[0, :-1].double())) < 5 / math.sqrt(200_000)
+
+
+@pytest.mark.parametrize("length", [0, 1, 1023, 1025, 70_000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_uniform_numbers_do_not_depend_on_company_length_or_dtype(length: int, dtype: torch.dtype) -> None:
+    long, short = torch.empty(3, 70_001), torch.zeros(1, length + 1, dtype=dtype)
+    fill_uniform(long, Stream(SEEDS, 4, 9))
+    fill_uniform(short[:, :length], Stream(SEEDS[1:2], 4, 9))
+    assert torch.equal(short[0, :length], long[1, :length].to(dtype))
+    assert float(short[0, length]) == 0, "nothing outside is written"
 
 
 def test_the_number_of_threads_changes_no_number() -> None:

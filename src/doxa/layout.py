@@ -181,9 +181,9 @@ def mode(net: nn.Module, training: bool) -> Iterator[None]:
 
 def restarted(net: nn.Module, layout: Layout, start: Tensor, key: Key) -> Tensor:
     """A fresh start [P] of the same net, from its modules' own `reset_parameters`; the net itself is not touched."""
-    fresh = copy.deepcopy(net)
-    with isolated(start.device):
-        reseed(key, start.device)
+    fresh = copy.deepcopy(net).cpu()  # whose generator draws the same numbers wherever the net will learn
+    with isolated(torch.device("cpu")):
+        reseed(key)
         # Children first, as torch's constructors do: a parent may have its own way with their weights.
         for module in reversed(list(fresh.modules())):
             reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,6 +18,10 @@ WORD = 0xFFFFFFFF
 LANES = 256
 GROUP = 4 * LANES
 AT_ONCE = 64  # groups: as much as a cache holds
+THREADS_PAY = 4 * AT_ONCE  # groups
+
+# Both multipliers, and what is added to both halves of the key after each of the ten rounds.
+FACTORS, STEPS, ROUNDS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85), 10
 
 
 @dataclass(frozen=True)
@@ -50,15 +57,46 @@ def words(seed: int | Tensor, counter: Tensor, high: Tensor | int = 0) -> tuple[
     upper = torch.as_tensor(high, device=counter.device).expand_as(counter)
     a, b, c, d = counter & WORD, counter >> 32, upper & WORD, upper >> 32
     k0, k1 = seed & WORD, seed >> 32 & WORD
-    for _ in range(10):
+    for _ in range(ROUNDS):
         # Products wrap at 64 bits, which leaves both halves right. What is only a factor of an exclusive or keeps
         # whatever lies above its 32 bits: the next mask removes it.
-        p, q = a.mul_(0xD2511F53), c.mul_(0xCD9E8D57)
+        p, q = a.mul_(FACTORS[0]), c.mul_(FACTORS[1])
         a, c = (q >> 32).bitwise_xor_(b).bitwise_xor_(k0).bitwise_and_(WORD), (p >> 32).bitwise_xor_(d)
         c.bitwise_xor_(k1).bitwise_and_(WORD)
         b, d = q, p
-        k0, k1 = (k0 + 0x9E3779B9) & WORD, (k1 + 0xBB67AE85) & WORD
+        k0, k1 = (k0 + STEPS[0]) & WORD, (k1 + STEPS[1]) & WORD
     return a, b & WORD, c, d & WORD
+
+
+class Lanes:
+    """The same words in NumPy, whose whole numbers are twice as fast as torch's: for a CPU without kernels."""
+
+    def __init__(self, groups: int) -> None:
+        self.room = np.empty((5, groups * LANES), np.uint64)
+        self.words = np.empty((4, groups * LANES), np.uint32)
+
+    def fill(self, seed: int, high: int, first: int, groups: int) -> Any:
+        """The words of every lane of some groups, uint32 [4, lanes]."""
+        a, b, c, d, spare = self.room[:, : groups * LANES]
+        a[:] = np.arange(first * LANES, (first + groups) * LANES, dtype=np.uint64)
+        np.right_shift(a, 32, out=b)
+        a &= WORD
+        c[:], d[:] = high & WORD, high >> 32 & WORD
+        k0, k1 = seed & WORD, seed >> 32 & WORD
+        for _ in range(ROUNDS):
+            a *= FACTORS[0]
+            c *= FACTORS[1]
+            for product, other, key in ((c, b, k0), (a, d, k1)):
+                np.right_shift(product, 32, out=spare)
+                other ^= spare
+                other ^= key
+                other &= WORD
+            a, b, c, d = b, c, d, a
+            k0, k1 = (k0 + STEPS[0]) & WORD, (k1 + STEPS[1]) & WORD
+        found = self.words[:, : groups * LANES]
+        for row, word in zip(found, (a, b, c, d), strict=True):
+            row[:] = word  # the lower half
+        return found
 
 
 def box_muller(radius: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
@@ -90,6 +128,16 @@ def fill_normals(out: Tensor, stream: Stream, start: int = 0, sign: float = 1.0)
         return
     if out.dtype != torch.float32:
         out.copy_(_single(fill_normals, out, stream, start, sign))
+        return
+    if _by_numpy(out):
+        rows, high = out.detach(), int(stream.high)
+        jobs = [
+            (seed, high, start, sign, row, stretch)
+            for seed, row in zip(stream.seeds.tolist(), rows, strict=True)
+            for stretch in _stretches(start, start + n, GROUP, out)
+        ]
+        _shared_out(jobs, n * members >= THREADS_PAY * GROUP)
+        written(out)
         return
     for first, groups in _stretches(start, start + n, GROUP, out):
         a, b, c, d = _groups(stream, first, groups, out.device)
@@ -138,10 +186,18 @@ def fill_kept(out: Tensor, stream: Stream, rate: float) -> None:
     if out.dtype != torch.float32:
         out.copy_(_single(fill_kept, out, stream, rate))
         return
-    for first, groups in _stretches(0, n, GROUP, out):
-        found = torch.stack(_groups(stream, first, groups, out.device), 2).reshape(members, -1)
-        low, high = first * GROUP, min((first + groups) * GROUP, n)
-        out[:, low:high] = (found[:, : high - low] >= threshold).to(out.dtype) * value
+    for span, found in _words_of(stream, n, out):
+        out[:, span] = (found >= threshold).to(out.dtype) * value
+
+
+def fill_uniform(out: Tensor, stream: Stream) -> None:
+    """The first n numbers of each member's stream, uniform in (0, 1), into rows [K, n]: a word each.
+
+    Middles of 2²³ equal stretches, so that neither end is met; the same on every device and in every dtype that holds
+    them.
+    """
+    for span, found in _words_of(stream, out.shape[1], out):
+        out[:, span] = (found >> 9).float().add_(0.5).mul_(2.0**-23).to(out.dtype)
 
 
 def order(stream: Stream, rows: int) -> Tensor:
@@ -149,6 +205,50 @@ def order(stream: Stream, rows: int) -> Tensor:
     counter = torch.arange(rows, device=stream.seeds.device).expand(len(stream.seeds), rows)
     a, b, _, _ = words(stream.seeds[:, None], counter, stream.high)
     return ((a << 31) + (b >> 1)).argsort(dim=1, stable=True)
+
+
+def _by_numpy(out: Tensor) -> bool:
+    """Whether NumPy can work on the same memory."""
+    transformed = torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
+    return out.device.type == "cpu" and not transformed
+
+
+Job = tuple[int, int, int, float, Tensor, tuple[int, int]]
+
+
+def _shared_out(jobs: list[Job], threads_pay: bool) -> None:
+    """Fill stretches of rows with normals, on as many threads as torch has."""
+    threads = min(torch.get_num_threads(), len(jobs)) if threads_pay else 1
+    if threads == 1:
+        _fill_stretches(jobs)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(_fill_stretches, (jobs[k::threads] for k in range(threads))))
+
+
+def _fill_stretches(jobs: list[Job]) -> None:
+    """Box and Muller on the lanes of each stretch, in the same few buffers."""
+    most = max((groups for *_, (_, groups) in jobs), default=0)
+    lanes, made = Lanes(most), torch.empty(most * GROUP)
+    lengths, turns = torch.empty(2, most * LANES), torch.empty(2, most * LANES)
+    with torch.no_grad():
+        for seed, high, start, sign, row, (first, groups) in jobs:
+            count = groups * LANES
+            words = lanes.fill(seed, high, first, groups)
+            words[::2] >>= 1
+            signed = torch.from_numpy(words.view(np.int32))
+            length, turn = lengths[:, :count], turns[:, :count]
+            length.copy_(signed[::2]).add_(0.5).mul_(2.0**-31).log_().mul_(-2).sqrt_().mul_(sign)
+            turn.copy_(signed[1::2]).mul_(math.pi * 2.0**-31)
+            low, high_ = max(first * GROUP, start), min((first + groups) * GROUP, start + len(row))
+            target = row[low - start : high_ - start]
+            whole = target if len(target) == groups * GROUP and target.is_contiguous() else made[: groups * GROUP]
+            pairs = whole.view(groups, 2, 2, LANES).permute(2, 1, 0, 3)
+            shape = 2, groups, LANES
+            for out, wave in zip(pairs, (torch.cos, torch.sin), strict=True):
+                torch.mul(wave(turn).view(shape), length.view(shape), out=out)
+            if whole is not target:
+                target.copy_(whole[low - first * GROUP : high_ - first * GROUP])
 
 
 def _single(fill: Callable[..., None], out: Tensor, stream: Stream, *more: float) -> Tensor:
@@ -168,6 +268,14 @@ def _stretches(start: int, stop: int, size: int, like: Tensor) -> list[tuple[int
     most = AT_ONCE if like.device.type == "cpu" else 1 << 14
     first, last = start // size, -(-stop // size)
     return [(low, min(most, last - low)) for low in range(first, last, most)]
+
+
+def _words_of(stream: Stream, n: int, like: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """The first n words of each member's stream [K, ·], stretch by stretch."""
+    for first, groups in _stretches(0, n, GROUP, like):
+        found = torch.stack(_groups(stream, first, groups, like.device), 2).reshape(len(stream.seeds), -1)
+        low, high = first * GROUP, min((first + groups) * GROUP, n)
+        yield slice(low, high), found[:, : high - low]
 
 
 def _groups(stream: Stream, first: int, groups: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 
 import pytest
+import scipy.stats
 import torch
 from torch import nn
 
@@ -13,11 +15,13 @@ from doxa import Belief, likelihoods, load, posteriors, priors
 from doxa.contracts import Posterior
 from doxa.flat import fill_scale
 from doxa.layout import constants, lay_out
+from doxa.philox import fill_kept
 from doxa.posteriors import MeanField
 from doxa.posteriors.divergence import kl
 from doxa.posteriors.dropout import masks
 from doxa.posteriors.mean_field import Family, inverse_softplus, log_softplus, softplus
 from doxa.probe import probe
+from doxa.randomness import stream_of
 from zoo import CASES
 
 
@@ -151,6 +155,30 @@ def test_a_dropout_draw_equals_masked_inputs() -> None:
         by_weight = torch.func.functional_call(module, {"weight": w * m.spread(mask)}, (x,))
         by_input = torch.func.functional_call(module, {"weight": w}, (x * mask.reshape(1, -1, *[1] * (x.dim() - 2)),))
         torch.testing.assert_close(by_weight, by_input)
+
+
+def test_dropout_s_draws_are_those_of_training_s_streams() -> None:
+    """Words that depend on the key alone, so that device, dtype and the number of draws change no mask."""
+    q = example("dropout")
+    many, few = ([w for w, _ in q.draws(n, (3, "masks"))] for n in (5, 2))
+    double = replace(q, mean=q.mean.double())
+    for s, (w, same, wide) in enumerate(zip(many, few, (w for w, _ in double.draws(2, (3, "masks"))), strict=False)):
+        assert torch.equal(w, same)
+        assert torch.equal(w == 0, wide == 0)
+        for i, m in enumerate(q.masked):
+            kept = torch.empty(1, m.channels)
+            fill_kept(kept, stream_of((3, "masks", s)).other(i), m.rate)
+            weight = q.mean[m.start : m.stop].view(m.shape)
+            assert torch.equal(w[m.start : m.stop].view(m.shape), weight * m.spread(kept[0]))
+
+
+def test_starts_are_the_same_in_every_dtype() -> None:
+    layout, start = lay_out(net())
+    family = Family(rho=(-5, -4), mean=(-0.2, 0.2))
+    single, double = (family.start(layout, s, (7,)) for s in (start, start.double()))
+    torch.testing.assert_close(single.rho.double(), double.rho, rtol=1e-6, atol=0)
+    torch.testing.assert_close(single.mean.double(), double.mean, rtol=1e-6, atol=1e-7)
+    assert scipy.stats.kstest((single.rho + 5).numpy(), "uniform").pvalue > 1e-4
 
 
 def test_nothing_overflows_at_rho_of_ten_thousand() -> None:

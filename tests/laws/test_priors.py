@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from itertools import pairwise
 
@@ -153,6 +154,20 @@ def test_the_flat_passes_know_the_slopes_of_the_priors_they_take(prior) -> None:
         expected = torch.ones(200, dtype=q.mean.dtype), epsilon.clone()
         CLOSED[type(prior)].add_slopes(prior, q.mean, q.scale, 0.5, *expected)
         torch.testing.assert_close((by_mean, by_scale), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("prior", [priors.gaussian(0.7), priors.scale_mixture()], ids=lambda p: type(p).__name__)
+def test_a_prior_made_of_another_keeps_its_own_slopes(prior) -> None:
+    """What a kernel knows of a class it does not know of those derived from it."""
+
+    class Tilted(type(prior)):
+        def grad_log_prob(self, w):
+            return super().grad_log_prob(w) + 1
+
+    fields = {f.name: getattr(prior, f.name) for f in dataclasses.fields(prior)}
+    assert pulls_of([prior], 5, torch.zeros(5)).kind is not Pull.NOWHERE
+    assert pulls_of([Tilted(**fields)], 5, torch.zeros(5)).kind is Pull.NOWHERE
+    assert pulls_of([prior, Tilted(**fields)], 5, torch.zeros(5)).kind is Pull.NOWHERE
 
 
 def test_kl_of_a_large_layer_equals_torch_distributions() -> None:

@@ -13,7 +13,22 @@ from torch import Tensor
 from doxa.batch_norm import averaged
 from doxa.contracts import Batch, Estimate, Now, Posterior, Prior, Problem, Schedule, Training
 from doxa.errors import BadInput, whole
-from doxa.flat import FAR, Moments, Pace, Pull, Pulls, Slopes, Turn, adam, collect, descend, fill_gradients, fill_scale
+from doxa.flat import (
+    FAR,
+    Drawn,
+    Moments,
+    Pace,
+    Pull,
+    Pulls,
+    Slopes,
+    Turn,
+    adam,
+    collect,
+    descend,
+    fill_gradients,
+    fill_scale,
+    makes_again,
+)
 from doxa.kl_weights import uniform
 from doxa.layout import not_finite, part, settle
 from doxa.learners.passes import Passes
@@ -23,6 +38,9 @@ from doxa.philox import Stream, fill_normals
 from doxa.posteriors import MeanField, mean_field
 from doxa.posteriors.divergence import CLOSED, kl, pulls_of
 from doxa.posteriors.mean_field import gather, spread
+
+# Every sample has its own part of a step's streams, whose numbers have 31 bits.
+MOST = (1 << 31) // SAMPLE - 1
 
 
 def side_by_side(problem: Problem) -> bool:
@@ -53,6 +71,8 @@ class Variational:
 
     def __post_init__(self) -> None:
         whole("samples", self.samples)
+        if self.samples > MOST:
+            raise BadInput(f"samples must be at most {MOST:,} a step, got {self.samples:,}")
         if isinstance(self.prior, type) or not hasattr(self.prior, "grad_log_prob"):
             raise BadInput(f"prior must be one of doxa.priors, e.g. doxa.priors.gaussian(1.0); got {self.prior!r}")
         if not isinstance(self.noise, Noise):
@@ -100,6 +120,7 @@ class VariationalTraining:
             self.scale,
             together,
             self.at_once,
+            keep_epsilon=self.at_once > 1 or not makes_again(self.mean.detach()),
         )
         ruled = self.leaves.ruled
         sites = partial(sites_of, problem.uses) if ruled else None
@@ -172,12 +193,18 @@ class VariationalTraining:
                 # The net ran on this very draw: one gradient serves both.
                 gradient = given = gradient - weight * self._log_slopes(piece, piece.flat)
             turn = self.learner.noise.turn if piece.ruled else Turn.TIMES_EPSILON
-            collect(gradient, given, piece.epsilon, piece.rho, piece.scale, turn, by_mean, by_scale, add=not first)
+            rows = gradient, given, piece.epsilon, piece.rho, piece.scale, turn, by_mean, by_scale
+            collect(*rows, add=not first, drawn=self._drawn(piece, stream, sign))
             if slope is not None:
                 by_scale -= slope
         if self.leaves.tail and number == 0:  # all draws of the pass together
             tail = self.leaves.tail_gradient()
             self.tail = tail if first or self.tail is None else self.tail + tail
+
+    def _drawn(self, piece: Piece, stream: Stream, sign: float) -> Drawn | None:
+        """Where a piece's ε came from, if it was not kept."""
+        again = Drawn(stream.other(stream.number + WEIGHTS), piece.span.start, sign)
+        return again if piece.epsilon is None else None
 
     def _scale(self, piece: Piece) -> Tensor:
         if piece.rho is None:
@@ -214,6 +241,7 @@ class VariationalTraining:
                         now.weights,
                         pulls,
                         self.at_once if self.direct else 1,
+                        self._drawn(piece, *self._draw(now, 0)),
                     ),
                 )
             )

@@ -27,8 +27,9 @@ FLAGS = ("-fno-fast-math", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno
 _N, _KEY, _X, _V, _FLAG = ctypes.c_int64, ctypes.c_uint64, ctypes.c_float, ctypes.c_void_p, ctypes.c_int
 _WORD = ctypes.c_uint32
 _ROWS = (_N, _V, _KEY)  # members, their seeds, the upper half of their counters
-_ADAM = (_X, _X, _X, _X, _X)
-_SLOPES = (_N, _N, _FLAG, _FLAG, _V, _V, _N, _V, _V, _N, _V, _N, _V, _N, _N, _V, _V, _V)
+_ADAM = (_X,) * 7
+_DRAWN = (_V, _KEY, _N, _X)
+_SLOPES = (_N, _N, _FLAG, _FLAG, _V, _V, _N, _V, _V, _N, _V, _N, _V, _N, _N, *_DRAWN, _V, _V, _V)
 SIGNATURES = {
     "doxa_normals": (*_ROWS, _N, _N, _X, _N, _V),
     "doxa_signs": (*_ROWS, _N, _N, _V),
@@ -37,7 +38,7 @@ SIGNATURES = {
     "doxa_fill_scale": (_N, _N, _FLAG, _N, _N, _V, _V),
     "doxa_descend": (*_SLOPES, _V, *_ADAM, _V, _V, _V, _V),
     "doxa_slopes": (*_SLOPES, _V, _V),
-    "doxa_collect": (_N, _N, _FLAG, _FLAG, _N, _V, _N, _V, _N, _V, _V, _N, _V, _V),
+    "doxa_collect": (_N, _N, _FLAG, _FLAG, _N, _V, _N, _V, *_DRAWN, _N, _V, _V, _N, _V, _V),
     "doxa_adam": (_N, _N, _V, *_ADAM, _N, _V, _N, _V, _V, _V),
     "doxa_mixture_slope": (_N, _X, _X, _X, _X, _V, _V),
 }
@@ -95,7 +96,7 @@ def written(*vectors: Tensor) -> None:
 
 
 def _plain(v: Tensor) -> bool:
-    if v.device.type != "cpu" or v.dtype != torch.float32 or (v.stride(-1) not in (0, 1) and v.shape[-1] > 1):
+    if v.device.type != "cpu" or v.dtype != torch.float32 or (v.stride(-1) != 1 and v.shape[-1] > 1):
         return False
     if v.requires_grad and torch.is_grad_enabled():
         return False  # a graph is wanted, which C does not make

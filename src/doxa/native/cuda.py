@@ -28,14 +28,16 @@ def kernels() -> Any:
 def kernel(name: str, *rows: Tensor | None) -> Any:
     """The kernel of this name, where it can work on these rows [K, n]: float32 on a GPU, each dense."""
     for r in rows:
-        if r is not None and (
-            not r.is_cuda or r.dtype != torch.float32 or (r.shape[-1] > 1 and r.stride(-1) not in (0, 1))
-        ):
+        if r is not None and not _plain(r):
             return None
     if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
         return None
     found = kernels()
     return None if found is None else getattr(found, name)
+
+
+def _plain(r: Tensor) -> bool:
+    return r.is_cuda and r.dtype == torch.float32 and (r.stride(-1) == 1 or r.shape[-1] <= 1)
 
 
 def groups(start: int, n: int, size: int = GROUP) -> int:

@@ -1,7 +1,7 @@
 /* Passes over flat vectors of float32, each once through memory: what a training step does besides running the net.
  *
  * Written so that a compiler turns every loop over LANES into vector instructions; no libm call, no branch inside.
- * doxa/flat.py states each pass in torch; tests hold the two equal to rounding.
+ * doxa/flat states each pass in torch; tests hold the two equal to rounding.
  */
 
 #include <math.h>
@@ -183,7 +183,7 @@ void doxa_draw(int64_t members, const uint64_t *seeds, uint64_t high, int64_t st
                float *scale, float *epsilon, float *w) {
     OVER_GROUPS(GROUP) {
         JOB(GROUP)
-        float z[GROUP], s[GROUP];
+        float z[GROUP], s[GROUP], e[GROUP];
         normal_group(seeds[k], high, group, z);
         const float *restrict from = z + part.inside;
         float *restrict to = w + k * w_stride + part.at;
@@ -195,28 +195,40 @@ void doxa_draw(int64_t members, const uint64_t *seeds, uint64_t high, int64_t st
         } else {
             memcpy(s, scale + at, (size_t)part.count * sizeof(float));
         }
-        for (int64_t i = 0; i < part.count; i++) z[part.inside + i] = sign * from[i];
-        if (epsilon) memcpy(epsilon + at, from, (size_t)part.count * sizeof(float));
+        for (int64_t i = 0; i < part.count; i++) e[i] = sign * from[i];
+        if (epsilon) memcpy(epsilon + at, e, (size_t)part.count * sizeof(float));
         if (mean) {
             const float *restrict m = mean + k * mean_stride + part.at;
-            for (int64_t i = 0; i < part.count; i++) to[i] = m[i] + s[i] * from[i];
+            for (int64_t i = 0; i < part.count; i++) to[i] = m[i] + s[i] * e[i];
         } else {
-            for (int64_t i = 0; i < part.count; i++) to[i] = s[i] * from[i];
+            for (int64_t i = 0; i < part.count; i++) to[i] = s[i] * e[i];
         }
     }
 }
 
-#define CHUNK 2048
-#define OVER_CHUNKS                                                                              \
-    int64_t chunks = (n + CHUNK - 1) / CHUNK;                                                    \
-    _Pragma("omp parallel for schedule(static) if (members * n > THREADS_PAY)")                  \
-    for (int64_t job = 0; job < members * chunks; job++)
-#define CHUNK_OF                                                                  \
-    int64_t k = job / chunks, at = job % chunks * CHUNK, count = n - at < CHUNK ? n - at : CHUNK;
+/* Passes without noise of their own go by stretches of two groups, whose temporaries stay in the cache. */
+#define CHUNK (2 * GROUP)
+#define OVER_CHUNKS OVER_GROUPS(CHUNK)
+#define CHUNK_OF  \
+    JOB(CHUNK)    \
+    const int64_t at = part.at, count = part.count;
+
+/* The noise of a chunk: what was kept of it, or the numbers of the member's stream made again in `room`. */
+static const float *noise_of(const float *kept, const uint64_t *seed, uint64_t high, int64_t chunk, Overlap part,
+                             float sign, float room[CHUNK]) {
+    if (kept || !seed) return kept;
+    for (int64_t g = 0; g < 2; g++)
+        if (part.inside < (g + 1) * GROUP && part.inside + part.count > g * GROUP)
+            normal_group(*seed, high, 2 * chunk + g, room + g * GROUP);
+    if (sign != 1.0f)
+        for (int64_t i = part.inside; i < part.inside + part.count; i++) room[i] *= sign;
+    return room + part.inside;
+}
 
 /* scale = softplus(rho), or its square */
 void doxa_fill_scale(int64_t members, int64_t n, int squared, int64_t rho_stride, int64_t stride, const float *rho,
                      float *scale) {
+    const int64_t start = 0;
     OVER_CHUNKS {
         CHUNK_OF
         const float *restrict r = rho + k * rho_stride + at;
@@ -228,13 +240,18 @@ void doxa_fill_scale(int64_t members, int64_t n, int squared, int64_t rho_stride
     }
 }
 
-typedef struct { float rate, first, second, small, root; } Adam; /* root: 1/sqrt of the second moment's correction */
+/* What the moments keep and take in (1 - keep would lose the digits of a decay near 1); root: 1/sqrt of the second
+ * one's correction. */
+typedef struct { float rate, keep_first, new_first, keep_second, new_second, small, root; } Adam;
+#define ADAM                                                                                   \
+    const Adam a = {rate[k] / first_left, keep_first, new_first, keep_second, new_second, small, \
+                    1.0f / sqrtf(second_left)};
 
 static void adam(int64_t count, Adam a, const float *restrict g, float *restrict x, float *restrict m,
                  float *restrict v) {
     for (int64_t i = 0; i < count; i++) {
-        float mean = a.first * m[i] + (1.0f - a.first) * g[i];
-        float square = a.second * v[i] + (1.0f - a.second) * g[i] * g[i];
+        float mean = a.keep_first * m[i] + a.new_first * g[i];
+        float square = a.keep_second * v[i] + a.new_second * g[i] * g[i];
         m[i] = mean;
         v[i] = square;
         x[i] -= a.rate * mean / (sqrtf(square) * a.root + a.small);
@@ -296,21 +313,28 @@ static inline __attribute__((always_inline)) void slopes(
     }
 #define INPUTS                                                                                             \
     weight[k], about + 4 * k, centres ? centres + c : 0, precisions ? precisions + c : 0,                  \
-        gradient + k * gradient_stride + at, from + k * from_stride + at, epsilon ? epsilon + q : 0
-#define PLACES int64_t p = k * mean_stride + at, q = k * stride + at, c = k * prior_stride + at;
+        gradient + k * gradient_stride + at, from + k * from_stride + at, noise
+#define PLACES                                                                                             \
+    int64_t p = k * mean_stride + at, q = k * stride + at, c = k * prior_stride + at;                      \
+    float room[CHUNK];                                                                                     \
+    const float *noise = turn != TIMES_EPSILON ? 0                                                         \
+                         : noise_of(epsilon ? epsilon + q : 0, seeds ? seeds + k : 0, high, group, part, sign, room);
 
 /* One step of Adam on the mean and rho of every weight, from the gradient by the first leaf and what stands for the one
- * by the scale; the slopes of weight * KL are added on the way. A member whose rate is negative rests. */
+ * by the scale; the slopes of weight * KL are added on the way. An epsilon that was not kept is made again from number
+ * `start` of the members' streams. A member whose rate is negative rests. */
 void doxa_descend(int64_t members, int64_t n, int turn, int prior, const float *weight, const float *about,
                   int64_t prior_stride, const float *centres, const float *precisions, int64_t gradient_stride,
                   const float *gradient, int64_t from_stride, const float *from, int64_t mean_stride, int64_t stride,
-                  const float *epsilon, float *mean, float *rho, const float *rate, float first, float second,
-                  float small, float first_left, float second_left, float *m1, float *v1, float *m2, float *v2) {
+                  const uint64_t *seeds, uint64_t high, int64_t start, float sign, const float *epsilon, float *mean,
+                  float *rho, const float *rate, float keep_first, float new_first, float keep_second,
+                  float new_second, float small, float first_left, float second_left, float *m1, float *v1, float *m2,
+                  float *v2) {
     OVER_CHUNKS {
         CHUNK_OF
-        PLACES
         if (rate[k] < 0.0f) continue;
-        Adam a = {rate[k] / first_left, first, second, small, 1.0f / sqrtf(second_left)};
+        PLACES
+        ADAM
         float by_mean[CHUNK], by_rho[CHUNK]; /* they stay in the cache */
 #define STEP(T, P) slopes(T, P, count, INPUTS, mean + p, rho + q, by_mean, by_rho)
         EACH(STEP)
@@ -323,7 +347,8 @@ void doxa_descend(int64_t members, int64_t n, int turn, int prior, const float *
 void doxa_slopes(int64_t members, int64_t n, int turn, int prior, const float *weight, const float *about,
                  int64_t prior_stride, const float *centres, const float *precisions, int64_t gradient_stride,
                  const float *gradient, int64_t from_stride, const float *from, int64_t mean_stride, int64_t stride,
-                 const float *epsilon, const float *mean, const float *rho, float *by_mean, float *by_rho) {
+                 const uint64_t *seeds, uint64_t high, int64_t start, float sign, const float *epsilon,
+                 const float *mean, const float *rho, float *by_mean, float *by_rho) {
     OVER_CHUNKS {
         CHUNK_OF
         PLACES
@@ -334,18 +359,22 @@ void doxa_slopes(int64_t members, int64_t n, int turn, int prior, const float *w
 
 /* One sample's gradients, written or added to those by mean and scale. */
 void doxa_collect(int64_t members, int64_t n, int add, int turn, int64_t gradient_stride, const float *gradient,
-                  int64_t from_stride, const float *from, int64_t stride, const float *epsilon, const float *rho,
-                  int64_t sum_stride, float *by_mean, float *by_scale) {
+                  int64_t from_stride, const float *from, const uint64_t *seeds, uint64_t high, int64_t start,
+                  float sign, int64_t stride, const float *epsilon, const float *rho, int64_t sum_stride,
+                  float *by_mean, float *by_scale) {
     OVER_CHUNKS {
         CHUNK_OF
-        float factor[CHUNK];
+        float room[CHUNK];
+        const float *factor; /* not restrict: what it points at is written here */
         const float *restrict g = gradient + k * gradient_stride + at, *restrict f = from + k * from_stride + at;
         float *restrict to_mean = by_mean + k * sum_stride + at, *restrict to_scale = by_scale + k * sum_stride + at;
         if (turn == TIMES_TWICE_SCALE) {
             const float *restrict r = rho + k * stride + at;
-            for (int64_t i = 0; i < count; i++) factor[i] = 2.0f * softplus(r[i]);
+            for (int64_t i = 0; i < count; i++) room[i] = 2.0f * softplus(r[i]);
+            factor = room;
         } else {
-            memcpy(factor, epsilon + k * stride + at, (size_t)count * sizeof(float));
+            const float *kept = epsilon ? epsilon + k * stride + at : 0;
+            factor = noise_of(kept, seeds ? seeds + k : 0, high, group, part, sign, room);
         }
         if (add)
             for (int64_t i = 0; i < count; i++) { to_mean[i] += g[i]; to_scale[i] += f[i] * factor[i]; }
@@ -355,13 +384,14 @@ void doxa_collect(int64_t members, int64_t n, int add, int turn, int64_t gradien
 }
 
 /* One step of Adam on any vector. */
-void doxa_adam(int64_t members, int64_t n, const float *rate, float first, float second, float small, float first_left,
-               float second_left, int64_t gradient_stride, const float *gradient, int64_t stride, float *x, float *m,
-               float *v) {
+void doxa_adam(int64_t members, int64_t n, const float *rate, float keep_first, float new_first, float keep_second,
+               float new_second, float small, float first_left, float second_left, int64_t gradient_stride,
+               const float *gradient, int64_t stride, float *x, float *m, float *v) {
+    const int64_t start = 0;
     OVER_CHUNKS {
         CHUNK_OF
         if (rate[k] < 0.0f) continue;
-        Adam a = {rate[k] / first_left, first, second, small, 1.0f / sqrtf(second_left)};
+        ADAM
         int64_t p = k * stride + at;
         adam(count, a, gradient + k * gradient_stride + at, x + p, m + p, v + p);
     }

@@ -1,4 +1,4 @@
-"""The kernels themselves, in Triton. doxa/flat.py and doxa/philox.py state each in torch."""
+"""The kernels themselves, in Triton. doxa/flat and doxa/philox.py state each in torch."""
 
 # mypy: ignore-errors
 
@@ -154,15 +154,16 @@ def fill_scale(n, rho_stride, stride, rho, scale, SQUARED: tl.constexpr, WIDE: t
 
 
 @triton.jit
-def _adam(x, g, m, v, rate, first, second, small, left_first, left_second):
-    mean = first * m + (1.0 - first) * g
-    square = second * v + (1.0 - second) * g * g
+def _adam(x, g, m, v, rate, first, new_first, second, new_second, small, left_first, left_second):
+    mean = first * m + new_first * g
+    square = second * v + new_second * g * g
     return x - rate / left_first * mean / (tl.sqrt(square / left_second) + small), mean, square
 
 
 @triton.jit
 def descend(n, weights, about, prior_stride, centres, precisions, gradient_stride, gradient, given_stride, given,
-            mean_stride, stride, epsilon, mean, rho, rates, lefts, first, second, small, m1, v1, m2, v2,
+            mean_stride, stride, epsilon, mean, rho, rates, lefts, first, new_first, second, new_second, small,
+            m1, v1, m2, v2,
             TURN: tl.constexpr, PULL: tl.constexpr, HAS_CENTRES: tl.constexpr, STEP: tl.constexpr,
             DRAWS: tl.constexpr, NETS: tl.constexpr, WIDE: tl.constexpr):  # fmt: skip
     """Turns: 0 given, 1 times epsilon, 2 times twice the scale. Pulls: 0 none, 1 a line, 2 lines, 3 a mixture."""
@@ -212,12 +213,14 @@ def descend(n, weights, about, prior_stride, centres, precisions, gradient_strid
         awake = inside & (rate >= 0)
         a, b = tl.load(lefts), tl.load(lefts + 1)
         new, mm, vv = _adam(m, by_mean, tl.load(m1 + p, mask=inside, other=0.0),
-                            tl.load(v1 + p, mask=inside, other=0.0), rate, first, second, small, a, b)  # fmt: skip
+                            tl.load(v1 + p, mask=inside, other=0.0), rate, first, new_first, second, new_second,
+                            small, a, b)  # fmt: skip
         tl.store(mean + p, new, mask=awake)
         tl.store(m1 + p, mm, mask=awake)
         tl.store(v1 + p, vv, mask=awake)
         new, mm, vv = _adam(r, by_rho, tl.load(m2 + q, mask=inside, other=0.0),
-                            tl.load(v2 + q, mask=inside, other=0.0), rate, first, second, small, a, b)  # fmt: skip
+                            tl.load(v2 + q, mask=inside, other=0.0), rate, first, new_first, second, new_second,
+                            small, a, b)  # fmt: skip
         tl.store(rho + q, new, mask=awake)
         tl.store(m2 + q, mm, mask=awake)
         tl.store(v2 + q, vv, mask=awake)
@@ -227,7 +230,8 @@ def descend(n, weights, about, prior_stride, centres, precisions, gradient_strid
 
 
 @triton.jit
-def adam(n, gradient_stride, gradient, stride, x, m, v, rates, lefts, first, second, small, WIDE: tl.constexpr):
+def adam(n, gradient_stride, gradient, stride, x, m, v, rates, lefts, first, new_first, second, new_second, small,
+         WIDE: tl.constexpr):  # fmt: skip
     at = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
     k = tl.program_id(1).to(tl.int64)
     rate = tl.load(rates + k)
@@ -235,7 +239,7 @@ def adam(n, gradient_stride, gradient, stride, x, m, v, rates, lefts, first, sec
     g = tl.load(gradient + k * gradient_stride + at, mask=inside, other=0.0)
     p = k * stride + at
     new, mm, vv = _adam(tl.load(x + p, mask=inside, other=0.0), g, tl.load(m + p, mask=inside, other=0.0),
-                        tl.load(v + p, mask=inside, other=0.0), rate, first, second, small,
+                        tl.load(v + p, mask=inside, other=0.0), rate, first, new_first, second, new_second, small,
                         tl.load(lefts), tl.load(lefts + 1))  # fmt: skip
     tl.store(x + p, new, mask=inside)
     tl.store(m + p, mm, mask=inside)

@@ -112,7 +112,8 @@ class Leaves:
 
     All are made once, around the `mean` [K, P] and the `rho` or `scale` [K, R] that the training changes in place.
     `together`, a leaf holds all nets' weights [K, ·]; otherwise each net has leaves of its own. With several `draws`
-    side by side, leaves and ε have a row for each draw of each net, [S · K, ·].
+    side by side, leaves and ε have a row for each draw of each net, [S · K, ·]. Where the step makes ε again, it need
+    not be kept.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class Leaves:
         scale: Tensor | None = None,
         together: bool = False,
         draws: int = 1,
+        keep_epsilon: bool = True,
     ) -> None:
         self.layout, self.uses, self.noise, self.mean = layout, uses, noise, mean
         self.nets, self.draws = len(mean), draws
@@ -135,7 +137,7 @@ class Leaves:
         drawn = not all(ruled.values())
         self.flat = mean.new_empty(members, layout.size) if drawn or draws > 1 else mean
         self.first = leaves_of(layout, self.flat, together)
-        needs = drawn or noise.draws_weights
+        needs = keep_epsilon and (drawn or noise.draws_weights)
         epsilon = mean.new_zeros(members, random) if needs else None
         self.second_flat = mean.new_zeros(members, random) if self.ruled else None
         self.second = None if self.second_flat is None else leaves_of(Layout(slots), self.second_flat, together)

@@ -74,16 +74,18 @@ CLOSED: dict[type, Closed] = {
 
 def pulls_of(priors: Sequence[Prior], random: int, like: Tensor) -> Pulls:
     """The slopes of −log p of several nets' priors as the flat passes take them; nothing for those they do not know."""
-    if all(isinstance(p, Gaussian) for p in priors):
-        found = [(p.centre, p.scale**-2) for p in priors if isinstance(p, Gaussian)]
+    # By exact type, as in CLOSED: a subclass may have slopes of its own.
+    gaussians = [p for p in priors if type(p) is Gaussian]
+    mixtures = [p for p in priors if type(p) is ScaleMixture and not isinstance(p.centre, Tensor)]
+    if len(gaussians) == len(priors):
+        found = [(p.centre, p.scale**-2) for p in gaussians]
         if not any(isinstance(v, Tensor) for pair in found for v in pair):
             about = [(float(centre), float(precision), 0.0, 0.0) for centre, precision in found]
             return Pulls(Pull.LINE, like.new_tensor(about))
         centres, precisions = (_rows(values, random, like) for values in zip(*found, strict=True))
         return Pulls(Pull.LINES, like.new_zeros(len(priors), 4), centres, precisions)
-    if all(isinstance(p, ScaleMixture) and not isinstance(p.centre, Tensor) for p in priors):
-        mixed = [p for p in priors if isinstance(p, ScaleMixture)]
-        numbers = [(float(p.centre), p.wide**-2, p.narrow**-2, p.odds) for p in mixed]
+    if len(mixtures) == len(priors):
+        numbers = [(float(p.centre), p.wide**-2, p.narrow**-2, p.odds) for p in mixtures]
         return Pulls(Pull.MIXTURE, like.new_tensor(numbers))
     return Pulls()
 

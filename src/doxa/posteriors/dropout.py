@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from doxa.layout import Layout
+from doxa.philox import fill_kept
 from doxa.probe import Uses
-from doxa.randomness import Key, generator
+from doxa.randomness import Key, stream_of
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,11 @@ class Dropout:
 
     def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
         for s in range(samples):
-            source = generator((*key, s), self.mean.device)
-            w = self.mean.clone()
-            for m in self.masked:
-                kept = torch.rand(m.channels, generator=source, device=w.device, dtype=w.dtype) >= m.rate
-                factor = kept.to(w.dtype) / (1 - m.rate)
-                w[m.start : m.stop].unflatten(0, m.shape).mul_(m.spread(factor))
+            stream, w = stream_of((*key, s), self.mean.device), self.mean.clone()
+            for i, m in enumerate(self.masked):
+                kept = w.new_empty(1, m.channels)
+                fill_kept(kept, stream.other(i), m.rate)
+                w[m.start : m.stop].unflatten(0, m.shape).mul_(m.spread(kept[0]))
             yield w, 0
 
     def pruned(self, keep: Tensor) -> Dropout:

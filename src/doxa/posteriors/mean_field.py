@@ -13,7 +13,8 @@ from torch import Tensor
 from doxa.errors import BadInput, require_positive
 from doxa.flat import FAR, draw
 from doxa.layout import Layout
-from doxa.randomness import Key, generator, stream_of
+from doxa.philox import fill_uniform
+from doxa.randomness import Key, stream_of
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ def gather(values: Tensor, groups: tuple[int, ...] | None) -> Tensor:
 
 
 def uniform(count: int, low: float, high: float, key: Key, like: Tensor) -> Tensor:
-    return torch.empty_like(like[:1].expand(count).contiguous()).uniform_(
-        low, high, generator=generator(key, like.device)
-    )
+    """`count` numbers uniform between low and high, a function of the key alone."""
+    out = like.new_empty(1, count)
+    fill_uniform(out, stream_of(key, like.device))
+    return out[0].mul_(high - low).add_(low)
