@@ -288,10 +288,21 @@ def test_noise_that_is_made_again_is_the_noise_that_was_kept(
 
 @compiled
 @pytest.mark.parametrize("noise", [shared, flipout], ids=lambda n: n.name)
-def test_no_noise_is_kept_where_a_kernel_makes_it_again(noise: object) -> None:
+def test_the_noise_of_many_weights_is_made_again_and_teaches_the_same(
+    noise: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learner = variational(priors.gaussian(1.0), noise)
-    p = posed(doxa.nets.mlp(5, (30,), 2), torch.zeros(4, 5), doxa.likelihoods.categorical())
-    assert all(piece.epsilon is None for piece in learner.start(p, [learner]).leaves.pieces)
+    torch.manual_seed(0)
+    net, data = doxa.nets.mlp(5, (30,), 2), (torch.randn(40, 5), torch.randint(0, 2, (40,)))
+    p = posed(net, torch.zeros(4, 5), doxa.likelihoods.categorical())
+    keys = {"learner": learner, "likelihood": doxa.likelihoods.categorical(), "batch_size": 8, "progress": False}
+    found = []
+    for long, kept in ((1 << 25, True), (1, False)):
+        monkeypatch.setattr(sys.modules["doxa.learners.variational"], "LONG", long)
+        assert all((piece.epsilon is not None) is kept for piece in learner.start(p, [learner]).leaves.pieces)
+        found.append(doxa.fit(net, data, **keys).posterior)
+    torch.testing.assert_close(found[0].mean, found[1].mean, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(found[0].rho, found[1].rho, rtol=1e-5, atol=1e-6)
 
 
 MIXTURES = [(0.25, 1.0, 1e-3), (0.5, 1.0, math.exp(-9)), (0.5, 10.0, math.exp(-7)), (0.5, 0.3, 1e-4), (0.75, 3.0, 1.0)]

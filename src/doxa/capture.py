@@ -1,6 +1,6 @@
 """A step in its fastest form on its device: on a GPU the whole of it, recorded once and replayed as one CUDA graph.
 
-On a CPU the flat passes are C kernels already (doxa/flat.py) and a step runs as it is written.
+On a CPU the flat passes are C kernels already (doxa/flat) and a step runs as it is written.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from doxa.belief import Belief
 from doxa.contracts import Inputs, Learner, Likelihood, Problem, Schedule
 from doxa.errors import BadInput, whole
 from doxa.feed import Feed, InMemory, feed
-from doxa.layout import Chooser, constants, lay_out, mode, settle
+from doxa.layout import Chooser, as_rows, constants, lay_out, mode, settle
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
 from doxa.optimisers.torchs import Make, TorchAtWork
@@ -283,7 +283,7 @@ def pose(
         uses = replace(uses, vectorises=tried)
     together = len(starts) > 1 and uses.vectorises
     return Problem(
-        net, layout, uses, likelihood, torch.stack(starts).to(device), stacked, tuple(keys(members)), together, autocast
+        net, layout, uses, likelihood, as_rows(starts).to(device), stacked, tuple(keys(members)), together, autocast
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from math import prod
@@ -140,6 +140,11 @@ def lay_out(
         start = slots[-1].stop
     layout = Layout(tuple(slots))
     return layout, layout.flatten({k: t for k, (t, _) in ordered.items()})
+
+
+def as_rows(vectors: Sequence[Tensor]) -> Tensor:
+    """Vectors [P] as rows [K, P]; a single one is not copied."""
+    return vectors[0][None] if len(vectors) == 1 else torch.stack(list(vectors))
 
 
 def constants(net: nn.Module) -> dict[str, Tensor]:

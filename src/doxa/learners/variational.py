@@ -30,7 +30,7 @@ from doxa.flat import (
     makes_again,
 )
 from doxa.kl_weights import uniform
-from doxa.layout import not_finite, part, settle
+from doxa.layout import as_rows, not_finite, part, settle
 from doxa.learners.passes import Passes
 from doxa.noise import Leaves, Noise, shared
 from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, Piece, noise_of, sites_of
@@ -41,6 +41,11 @@ from doxa.posteriors.mean_field import gather, spread
 
 # Every sample has its own part of a step's streams, whose numbers have 31 bits.
 MOST = (1 << 31) // SAMPLE - 1
+
+
+# Where so many weights are drawn, their noise is made a second time from its counters rather than kept: a tenth less
+# memory, for a step of two threads that takes a sixth longer.
+LONG = 1 << 25
 
 
 def side_by_side(problem: Problem) -> bool:
@@ -103,8 +108,8 @@ class VariationalTraining:
         self.priors = [settle(own.prior, layout, problem.start[0]) for own in fleet]
         starts = [own.posterior.start(layout, problem.start[k], problem.seeds[k]) for k, own in enumerate(fleet)]
         self.groups = starts[0].groups
-        self.mean = torch.stack([s.mean for s in starts]).requires_grad_()
-        self.rho = torch.stack([s.rho for s in starts]).requires_grad_()
+        self.mean = as_rows([s.mean for s in starts]).requires_grad_()
+        self.rho = as_rows([s.rho for s in starts]).requires_grad_()
         self.parameters: Sequence[Tensor] = [self.mean, self.rho]
         # One scale a group is spread out over its weights; one a weight is made of rho wherever it is needed.
         wide = self.mean.detach()[:, : layout.random]
@@ -120,7 +125,7 @@ class VariationalTraining:
             self.scale,
             together,
             self.at_once,
-            keep_epsilon=self.at_once > 1 or not makes_again(self.mean.detach()),
+            keep_epsilon=self.at_once > 1 or wide.numel() < LONG or not makes_again(self.mean.detach()),
         )
         ruled = self.leaves.ruled
         sites = partial(sites_of, problem.uses) if ruled else None
