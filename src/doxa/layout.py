@@ -175,11 +175,15 @@ def precision(device: torch.device, autocast: torch.dtype | None) -> AbstractCon
 @contextmanager
 def mode(net: nn.Module, training: bool) -> Iterator[None]:
     """The net in training or evaluation mode; every module gets its own mode back afterwards."""
-    before = {m: m.training for m in net.modules()}
+    before, fast = {m: m.training for m in net.modules()}, torch.backends.mha.get_fastpath_enabled()
     net.train(training)
+    # torch's quick attention for evaluation reads weights beyond the alignment that views of a flat vector have, which
+    # ends the process on a GPU, and it cannot run for many nets at once.
+    torch.backends.mha.set_fastpath_enabled(False)
     try:
         yield
     finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
         for module, was in before.items():
             module.training = was
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import types
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -261,7 +262,13 @@ def sails(
         return [f.detach().to_dense().float() for f in found]
 
     near = 0.02 if whole else 0.1
-    with isolated(start.device), mode(net, training=True), torch.enable_grad(), warnings.catch_warnings():
+    with (
+        isolated(start.device),
+        mode(net, training=True),
+        torch.enable_grad(),
+        _precisely(),
+        warnings.catch_warnings(),
+    ):
         warnings.filterwarnings("error", message=".*performance drop.*")  # torch's word for one after the other
         try:
             each = [there_and_back(run, flat, buffers) for flat in nets]
@@ -273,6 +280,16 @@ def sails(
 
 
 def _close(a: Tensor, b: Tensor, near: float) -> bool:
-    """Whether two tensors differ by little of the larger one's largest number."""
-    most = float(b.abs().max()) if b.numel() else 0.0
-    return bool(((a - b).abs() <= near * most + 1e-6).all())
+    """Whether two tensors differ by little of their length: a unit that rounding switches off is not another net."""
+    return bool((a - b).norm() <= near * b.norm() + 1e-6)
+
+
+@contextmanager
+def _precisely() -> Iterator[None]:
+    """Products of matrices in full single precision, whatever the process has asked for."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
