@@ -108,7 +108,8 @@ class Captured:
         self.position += 1
 
     def _record(self) -> None:
-        state = {**self.training.state(), **{f"optimiser.{k}": t for k, t in self.optimiser.state().items()}}
+        # Who rests keeps parameters and moments; what the nets themselves write to is put back.
+        state = {k: t for k, t in self.training.state().items() if k.startswith("buffers.")}
         state |= {"counters.step": self.step, "counters.position": self.position, "running": self.running}
         before = {k: t.detach().clone() for k, t in state.items()}
         aside, pool = torch.cuda.Stream(self.words.device), None

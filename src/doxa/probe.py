@@ -275,7 +275,7 @@ def sails(
             both = there_and_back(torch.vmap(run), nets, {k: torch.stack([b, b]) for k, b in buffers.items()})
         except (RuntimeError, ValueError, TypeError, NotImplementedError, UserWarning):
             return False
-    pairs = [(many, torch.stack(alone)) for many, alone in zip(both, zip(*each, strict=True), strict=True)]
+    pairs = ((many, torch.stack(alone)) for many, alone in zip(both, zip(*each, strict=True), strict=True))
     return all(many.shape == one.shape and _close(many, one, near) for many, one in pairs)
 
 

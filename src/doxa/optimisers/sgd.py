@@ -44,11 +44,14 @@ class SgdAtWork:
     @torch.no_grad()
     def step(self, now: Now, rates: Tensor, corrections: tuple[float, float] | Tensor) -> None:
         self.training.fill_gradients(now)
-        rate = rates[:, None].clamp_min(0)  # a negative one rests
+        rate, awake = rates[:, None], (rates >= 0)[:, None]  # a negative one rests
         for i, p in enumerate(self.training.parameters):
             assert p.grad is not None
-            along = self.velocity[i].mul_(self.settings.momentum).add_(p.grad) if self.velocity else p.grad
-            p.addcmul_(rate.expand_as(p), along, value=-1)
+            along = p.grad
+            if self.velocity:
+                new = self.velocity[i] * self.settings.momentum + p.grad
+                along = self.velocity[i].copy_(torch.where(awake, new, self.velocity[i]))
+            p.sub_(torch.where(awake, rate * along, 0))
 
     def state(self) -> dict[str, Tensor]:
         return {f"{i}.velocity": v for i, v in enumerate(self.velocity)}
