@@ -47,11 +47,14 @@ def memory_ratio(step: str) -> str:
     return f"{bench('memory')['steps'][step]['ratio']:.1f}"
 
 
-def answer(question: str, which: int | None = None) -> str:
-    """The tables of a benchmark as the command line shows them, with notes; or one of them, alone."""
+def answer(question: str, which: int | None = None, file: str | None = None) -> str:
+    """The tables of a benchmark as the command line shows them, with notes; or one of them, alone.
+
+    `file` names another machine's answer.
+    """
     from doxa_bench.asking import tables
 
-    found = tables(question, bench(question))
+    found = tables(question, bench(file or question))
     if which is not None:
         return _markdown(found[which])
     parts = []
@@ -149,6 +152,7 @@ def scaled(device: str, what: str, width: int, nets: int = 1, samples: int = 1, 
     values = {
         "ratio": f"{found['ratio']:.2f}",
         "microseconds": f"{1e6 * found['seconds']:,.0f}",
+        "plain_microseconds": f"{1e6 * found['plain_seconds']:,.0f}",
         "nanoseconds": f"{1e9 * found['seconds'] / found['weights'] / nets:.1f}",
         "vectors": f"{found['bytes'] / (4 * found['weights'] * nets):.1f}",
         "vectors_above": f"{(found['bytes'] - floor) / (4 * found['weights'] * nets):.1f}",
@@ -160,6 +164,13 @@ def scaled(device: str, what: str, width: int, nets: int = 1, samples: int = 1, 
         "times_alone": f"{found['ratio'] / alone['ratio']:.2f}",
     }
     return values[what]
+
+
+def times_weights(narrow: int, wide: int) -> str:
+    """How many times as many weights a wider net of the curves has."""
+    from doxa_bench.scaling import Point
+
+    return f"{Point(wide).weights / Point(narrow).weights:.0f}"
 
 
 def scaling_floor(device: str, kind: str) -> str:
@@ -286,6 +297,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         scaling_floor,
         scaling_parts,
         scaling_points,
+        times_weights,
         settings,
         stamp,
     )

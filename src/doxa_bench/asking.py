@@ -55,6 +55,8 @@ def answers(name: str, settings: Settings) -> Iterator[Found]:
     def stamped(found: Found, complete: bool) -> Found:
         own = {key: value for key, value in found.items() if key not in ("settings", "seeds")}
         about = stamp({**common, **found.get("settings", {})}, found.get("seeds", [0]), start)
+        if settings.device == "cpu":
+            about["device"] = f"CPU, {THREADS} threads"  # though the machine may have a GPU too
         return plain({**about, "complete": complete, **own})
 
     for found in module.ask(settings):
