@@ -220,3 +220,15 @@ def test_formulas_become_mathml(hook: Any) -> None:
     block = hook("mathematics").on_page_content('<div class="arithmatex">\\[\\frac{1}{N}\\]</div>')
     assert block.startswith('<div class="formula"><math')
     assert "<mfrac>" in block
+
+
+def test_the_figures_of_the_readme_are_those_of_the_benchmarks(hook: Any) -> None:
+    figures, readme = hook("figures"), (ROOT / "README.md").read_text(encoding="utf-8")
+    here, gpu = figures.bench("step_cost"), figures.bench("captured_cost")
+    nets = {"mlp1200": "784-1200-1200-10", "lenet5": "LeNet-5"}
+    for kind, noise in (("mlp1200", "shared"), ("mlp1200", "local"), ("mlp1200", "flipout"), ("lenet5", "shared")):
+        case = f"{kind} {noise} gaussian"
+        best = min(found["ratio"] for found in here["rivals"][case].values())
+        there = gpu["steps"][f"{nets[kind]}, {noise}"]["ratio"]
+        assert f"| {here['steps'][case]['ratio']:.2f} | {best:.2f} | {there:.2f} |" in readme, case
+    assert f"take {gpu['fleets']['100 units, 64 nets']['us_per_net']:.1f} µs a net" in readme.replace("\n", " ")
