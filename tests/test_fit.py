@@ -621,3 +621,26 @@ def test_the_record_tells_how_a_belief_came_to_be() -> None:
     assert settings["lr"] == {"is": "Step", "rate": 0.1, "every": 2, "factor": 0.5}
     assert settings["versions"]["torch"] == torch.__version__
     assert [sorted(row) for row in found.record.history] == [["kl", "lr", "nll"]] * 3
+
+
+# Watched.
+
+
+def test_what_a_watch_sees_joins_the_history_and_changes_nothing(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def watch(belief: doxa.Belief) -> dict[str, float]:
+        seen.append(len(belief.record.history))
+        return {"spread": float(belief.predict(X[:5], 3).std.mean())}
+
+    watched, plain = fit(epochs=5, watch=watch, watch_every=2), fit(epochs=5)
+    assert torch.equal(watched.posterior.mean, plain.posterior.mean)
+    assert ["spread" in row for row in watched.record.history] == [False, True, False, True, False]
+    assert seen == [2, 4]
+    fit(epochs=3, watch=watch, watch_every=2, checkpoint=tmp_path)
+    resumed = fit(epochs=5, watch=watch, watch_every=2, checkpoint=tmp_path, resume=True)
+    assert resumed.record.history == watched.record.history
+    with pytest.raises(doxa.BadInput, match="1 beliefs and gave 0 rows"):
+        doxa.fleet(
+            mlp(), (X, Y), learners=learners.point(), likelihood=CLASSIFY, watch=lambda beliefs: [], progress=False
+        )

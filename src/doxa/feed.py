@@ -25,7 +25,6 @@ from doxa.rows import as_inputs, as_pair, as_target, as_tensor, count, each, sta
 ORDER = 0x7FFFFFFF  # the number of the streams that shuffle, which no step uses
 WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 SAMPLERS = "sampler", "batch_sampler"  # what a loader calls them, whatever they are
-OTHER_GENERATORS = np.random.Generator, np.random.RandomState, random.Random
 
 
 class Feed(Protocol):
@@ -148,7 +147,7 @@ class Reader:
         if isinstance(part, torch.Generator):
             copies[id(part)] = torch.Generator(part.device)
             self.generators.append(copies[id(part)])
-        elif isinstance(part, OTHER_GENERATORS):
+        elif isinstance(part, np.random.Generator | np.random.RandomState | random.Random):
             copies[id(part)] = copy.deepcopy(part)
         elif isinstance(part, Sampler) or (name in SAMPLERS and hasattr(part, "__dict__")):
             self._copy(part, copies)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -31,7 +31,7 @@ from doxa.randomness import Key, isolated, seed_of
 from doxa.rates import constant
 from doxa.resume import reopen
 from doxa.rows import as_pair, joined
-from doxa.run import Run, gentle_interrupt
+from doxa.run import Run, Watch, gentle_interrupt
 
 EXAMPLES = {"learner": "variational(doxa.priors.gaussian(1.0))", "likelihood": "categorical()"}
 
@@ -61,6 +61,8 @@ def fit(
     checkpoint_every: int = 1,
     resume: bool = False,
     progress: bool = True,
+    watch: Callable[[Belief], Mapping[str, float]] | None = None,
+    watch_every: int = 1,
 ) -> Belief:
     """Learn a belief about the weights of `net`, which itself is never changed.
 
@@ -71,7 +73,8 @@ def fit(
     doxa.optimisers, Adam by default, or makes a torch optimiser from a list of tensors, which without `lr` keeps its
     own rates. With `validation` and `patience` training stops when the validation NLL has not improved for that many
     epochs, and the best posterior is kept. With `checkpoint`, a folder, the run is saved every `checkpoint_every`
-    epochs and when interrupted; `resume=True` goes on from there, to the same bits.
+    epochs and when interrupted; `resume=True` goes on from there, to the same bits. `watch` is shown the belief after
+    every `watch_every` epochs, and what it returns by name joins the history.
     """
     member = Member(net, learner, whole("seed", seed, least=None), lr, validation)
     (belief,) = train(
@@ -91,6 +94,8 @@ def fit(
         checkpoint_every=checkpoint_every,
         resume=resume,
         progress=progress,
+        watch=None if watch is None else lambda beliefs: [watch(belief) for belief in beliefs],
+        watch_every=watch_every,
     )
     return belief
 
@@ -127,6 +132,8 @@ def train(
     resume: bool,
     progress: bool,
     part: str = "",
+    watch: Watch | None = None,
+    watch_every: int = 1,
 ) -> list[Belief]:
     """Learn the beliefs of members that can work as one program."""
     net = members[0].net
@@ -197,6 +204,8 @@ def train(
         folder=None if checkpoint is None else Path(checkpoint),
         every=checkpoint_every,
         settings=settings,
+        watch=watch,
+        watch_every=whole("watch_every", watch_every),
     )
     del problem  # and with it the nets' starts
     reopen(run, resume)

@@ -23,7 +23,7 @@ from doxa.fit import Member, Optimiser, on, require_members, train
 from doxa.layout import Chooser
 from doxa.resume import CHECKPOINT
 from doxa.rows import as_inputs, runnable
-from doxa.run import gentle_interrupt
+from doxa.run import Watch, gentle_interrupt
 from doxa.sweep import ROWS, Question, sweep
 
 BYTES = 2 << 30  # of weights and all that goes with them, at once on a CPU
@@ -55,6 +55,8 @@ def fleet(
     checkpoint_every: int = 1,
     resume: bool = False,
     progress: bool = True,
+    watch: Watch | None = None,
+    watch_every: int = 1,
     at_once: int | None = None,
 ) -> list[Belief]:
     """Learn as many beliefs as there are learners, seeds or rates: those `doxa.fit` would learn one by one, sooner.
@@ -62,8 +64,8 @@ def fleet(
     `net`, `learners`, `seeds` and `lr` are one for all or one a member; `rows`, indices of the data, and `validation`,
     a list of pairs (x, y), may be each member's own. Learners may differ in prior, KL weight, start and rate; those of
     different kinds (another noise, another number of samples) are trained one kind after the other, as are fleets of
-    more than `at_once` members, by default as many as fit into memory. Members stop early by themselves. The rest is
-    as in `doxa.fit`.
+    more than `at_once` members, by default as many as fit into memory. Members stop early by themselves. `watch` is
+    shown all beliefs awake, in a list, and gives a row of numbers for each. The rest is as in `doxa.fit`.
     """
     given = {name: _listed(v) for name, v in (("learners", learners), ("seeds", seeds), ("lr", lr), ("rows", rows))}
     given |= {"net": None if isinstance(net, nn.Module) else _listed(net), "validation": _own(validation)}
@@ -123,6 +125,8 @@ def fleet(
                     checkpoint_every=checkpoint_every,
                     resume=resume,
                     progress=progress,
+                    watch=watch,
+                    watch_every=watch_every,
                     part=f"part {number + 1}/{len(groups)}, " if several else "",
                 )
             except Diverged as error:

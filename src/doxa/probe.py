@@ -72,7 +72,7 @@ class Use:
     row_axes: tuple[int, ...]  # axes of the operation's input that grow with the number of rows
     groups: int
     transposed: bool
-    first: bool  # whether no linear map or convolution came before
+    first: bool  # whether no linear map or convolution, and no other random weight, came before
 
 
 @dataclass(frozen=True)
@@ -127,11 +127,12 @@ class _Watch(TorchFunctionMode):
             named = dict(zip(EMBEDDING, args, strict=False)) | kwargs
             self.padded |= named.get("padding_idx") is not None or bool(named.get("sparse"))
         touched = {self.names[id(a)] for a in tree_leaves((args, kwargs)) if id(a) in self.names}
+        first = self.operations == 0 and not any(self.seen.values())
         for name in touched:
             self.seen[name].append(getattr(func, "__name__", str(func)).strip("_"))
         if func in OPERATIONS:
             if touched:
-                self._note(func, args, kwargs, first=self.operations == 0)
+                self._note(func, args, kwargs, first)
             self.operations += 1
         return result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +58,10 @@ def gentle_interrupt() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
+# Numbers for the record, of each of some beliefs under way.
+Watch = Callable[[list[Belief]], Sequence[Mapping[str, float]]]
+
+
 @dataclass
 class Run:
     """The training of a fleet under way: all that a checkpoint holds, and how to go on. A fit is a fleet of one."""
@@ -79,6 +83,8 @@ class Run:
     folder: Path | None
     every: int
     settings: Sequence[dict[str, Any]]  # one a member
+    watch: Watch | None = None
+    watch_every: int = 1  # epochs
     done: int = 0  # steps taken
     best: dict[str, Tensor] = field(default_factory=dict)
 
@@ -226,6 +232,19 @@ class Run:
             if self.patience is not None and self._is_best(k):
                 self.best_epochs[k] = len(self.histories[k]) - 1
                 self._keep(k, nets)
+        self._watched([k for k in awake if k not in self.troubles])
+
+    def _watched(self, members: Sequence[int]) -> None:
+        """Add what the watch sees in the members awake to their histories."""
+        if self.watch is None or not members or len(self.histories[members[0]]) % self.watch_every:
+            return
+        seen = self.watch([self.belief(k) for k in members])
+        if len(seen) != len(members):
+            raise BadInput(
+                f"watch was shown {len(members)} beliefs and gave {len(seen)} rows; it must give one for each"
+            )
+        for k, row in zip(members, seen, strict=True):
+            self.histories[k][-1] |= {name: float(value) for name, value in row.items()}
 
     def _is_best(self, member: int) -> bool:
         scores = [row["validation_nll"] for row in self.histories[member]]

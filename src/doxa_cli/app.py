@@ -19,6 +19,7 @@ from doxa_cli.interrupts import after_imports
 from doxa_cli.judge import judge
 from doxa_cli.predict import predict
 from doxa_cli.prune import prune
+from doxa_cli.replicate import replicate
 from doxa_cli.report import report
 from doxa_cli.version import installed, version
 
@@ -39,7 +40,7 @@ def doxa(
     """Weight uncertainty for PyTorch: learn a belief, ask it, judge it."""
 
 
-for command in (demo, fit, predict, judge, report, attack, prune, bench, version):
+for command in (demo, fit, predict, judge, report, attack, prune, bench, replicate, version):
     app.command()(command)
 app.add_typer(data.app, name="data")
 

@@ -1,0 +1,62 @@
+"""`doxa replicate`: a table or figure of a document, re-created, and what became of its claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from doxa_cli.options import Json, Quiet, argument, flag, option
+from doxa_cli.terminal import notes, pairs, paragraph, put, put_json, table
+
+LIST = "list"
+
+
+def replicate(
+    name: Annotated[str, argument("NAME", "Such as weight-uncertainty/figure-2; or list, for all of them.")],
+    full: Annotated[bool, flag("--full", "At the document's own size, not in a few minutes on two cores.")] = False,
+    seeds: Annotated[int | None, option("N", "So many seeds.", default="the size's own", least=1)] = None,
+    device: Annotated[str | None, option("DEVICE", "cpu or cuda.", default="cpu")] = None,
+    out: Annotated[
+        Path | None, option("FOLDER", "Write the result as JSON, and keep its parts.", default="not written")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Re-create a table or figure of the documents that Doxa was built from, and judge its claims.
+
+    With --out, what is finished of a long replication is kept there: the same command goes on with the rest.
+    """
+    from doxa.errors import BadInput, nearest
+    from doxa.replicate import TABLE, Ask, perform, write
+
+    if name == LIST:
+        _listed(TABLE, as_json)
+        return
+    if name not in TABLE:
+        raise BadInput(f"there is no replication {name!r}{nearest(name, (*TABLE, LIST), most=20)}")
+    say = notes(quiet)
+    artefact = TABLE[name]
+    say(f"{artefact.title} ({artefact.takes[full] or 'some minutes'})")
+    found = perform(artefact, Ask(full, seeds, device, None if out is None else out / "parts", say, not quiet))
+    if out is not None:
+        say(f"written to {write(out, found)}")
+    if as_json:
+        put_json(found)
+        return
+    _show(found)
+
+
+def _listed(artefacts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        put_json({name: {"title": a.title, "rows": a.rows, "takes": a.takes} for name, a in artefacts.items()})
+        return
+    pairs((name, f"{each.title} ({each.takes[0]}; --full {each.takes[1]})") for name, each in artefacts.items())
+
+
+def _show(found: dict[str, Any]) -> None:
+    if found["verdicts"]:
+        rows = [(v["claim"], v["criterion"], f"{v['value']}", v["verdict"]) for v in found["verdicts"]]
+        table("Claims", ("claim", "criterion", "value", "verdict"), rows)
+    else:
+        paragraph(f"{found['title']}. No claim rests on it; --json or --out has its numbers.")
+    put()

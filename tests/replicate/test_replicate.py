@@ -1,0 +1,113 @@
+"""Replications: what every one of them must be, its parts that are kept, and those that are quick to check."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doxa.errors import BadInput
+from doxa.replicate import FAIL, OPEN, PASS, TABLE, Artefact, Ask, Claim, perform, write
+from doxa.replicate.parts import kept
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_replication_says_what_it_is(name: str) -> None:
+    artefact = TABLE[name]
+    assert artefact.name == name
+    assert artefact.title
+    assert artefact.rows
+    assert all(takes for takes in artefact.takes)
+    assert len({claim.name for claim in artefact.claims}) == len(artefact.claims)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_quick_result_is_json_with_its_origin_and_a_verdict_for_every_claim(name: str, tmp_path: Path) -> None:
+    found = perform(TABLE[name], Ask(folder=tmp_path / "parts"))
+    assert {v["claim"] for v in found["verdicts"]} == {claim.name for claim in TABLE[name].claims}
+    path = write(tmp_path, found)
+    assert path == tmp_path / f"{name}.quick.json"
+    assert json.loads(path.read_text(encoding="utf-8")) == found
+    assert {"settings", "seeds", "versions", "device", "commit", "seconds"} <= {*found}
+
+
+def test_a_full_result_has_the_plain_name(tmp_path: Path) -> None:
+    found = perform(TABLE["weight-uncertainty/figure-2"], Ask(full=True))
+    assert write(tmp_path, found).name == "figure-2.json"
+
+
+def test_a_claim_holds_or_fails_or_stays_open() -> None:
+    claim = Claim("C-1", "larger is better", "value > 1")
+    verdicts = [claim.judged(holds, 2.0, 0.1, [0, 1], "as written")["verdict"] for holds in (True, False, None)]
+    assert verdicts == [PASS, FAIL, OPEN]
+
+
+def test_a_claim_without_a_verdict_is_a_fault() -> None:
+    artefact = Artefact("a", "a", ("X",), run=lambda ask: {}, claims=(Claim("C-1", "", ""),))
+    with pytest.raises(AssertionError, match="C-1"):
+        perform(artefact, Ask())
+
+
+def test_a_part_is_made_once_for_the_same_settings(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def make() -> dict[str, Any]:
+        made.append(1)
+        return {"value": math.pi, "nothing": math.nan}
+
+    ask = Ask(folder=tmp_path)
+    first = kept(ask, "part", {"width": 3}, make)
+    assert kept(ask, "part", {"width": 3}, make) == first == {"value": math.pi, "nothing": None}
+    assert len(made) == 1
+    kept(ask, "part", {"width": 4}, make)
+    kept(Ask(), "part", {"width": 4}, make)
+    assert len(made) == 3
+
+
+def test_sizes_and_seeds() -> None:
+    assert (Ask().of(1, 2), Ask(full=True).of(1, 2)) == (1, 2)
+    assert Ask().these(2, 5) == [0, 1]
+    assert Ask(full=True, seeds=3).these(2, 5) == [0, 1, 2]
+
+
+def test_peaks_of_the_mixture_are_those_worked_out_by_hand() -> None:
+    artefact = TABLE["weight-uncertainty/figure-2"]
+    curves = perform(artefact, Ask())["numbers"]["curves"]
+    for name, peak in artefact.reference["peaks"].items():
+        assert curves[name]["peak"] == pytest.approx(peak, abs=0.006)
+
+
+def test_mass_of_the_priors_is_that_of_their_formulas() -> None:
+    curves = perform(TABLE["weight-uncertainty/figure-3"], Ask())["numbers"]["curves"]
+
+    def normal(d: float, scale: float) -> float:
+        return math.erf(d / scale / math.sqrt(2))
+
+    for near in (0.05, 0.15):
+        found = {name: curve["within"][f"{near:g}"] for name, curve in curves.items()}
+        assert found["Gaussian"] == pytest.approx(normal(near, 1.0), abs=1e-5)
+        assert found["Laplace"] == pytest.approx(1 - math.exp(-near / 0.15), abs=1e-5)
+        both = (normal(near, 1.0) + normal(near, math.exp(-7))) / 2
+        assert found["scale mixture"] == pytest.approx(both, abs=1e-5)
+    assert curves["Laplace"]["beyond"] == pytest.approx(math.exp(-2 / 0.15), abs=1e-6)
+
+
+def test_the_command_lists_and_re_creates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from doxa_cli.app import main
+
+    assert main(["replicate", "list"]) == 0
+    assert all(name in capsys.readouterr().out.replace("\n", "") for name in ["weight-uncertainty/figure-2"])
+    assert main(["replicate", "weight-uncertainty/figure-2", "--out", str(tmp_path), "--quiet"]) == 0
+    assert (tmp_path / "weight-uncertainty" / "figure-2.quick.json").exists()
+    assert main(["replicate", "weight-uncertainty/figur-2"]) == 1
+    assert "did you mean" in capsys.readouterr().err
+
+
+def test_an_unknown_name_is_bad_input() -> None:
+    from doxa_cli.replicate import replicate
+
+    with pytest.raises(BadInput, match="no replication 'x'"):
+        replicate("x")
