@@ -158,7 +158,8 @@ def predict(
     found: dict[int, Draws] = {}
     kinds: dict[Any, list[int]] = {}
     for k, one in enumerate(beliefs):
-        kinds.setdefault((id(one.net), id(one.likelihood), one.posterior.mean.device), []).append(k)
+        mean = one.posterior.mean
+        kinds.setdefault((id(one.net), id(one.likelihood), one.layout, mean.device, mean.dtype), []).append(k)
     for group in kinds.values():
         first = beliefs[group[0]]
         inputs = as_inputs(x, like=first.posterior.mean)

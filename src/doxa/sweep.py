@@ -71,7 +71,7 @@ def sweep(
     with mode(net, training=False), isolated(device):
         for block in _blocks(net, layout, questions, samples, rows, autocast):
             found = None if turns or len(block) == 1 else _together(run, layout, block, rows)
-            turns = found is None
+            turns = turns or (found is None and len(block) > 1)
             answers = [_alone(run, layout, drawn, rows) for drawn in block] if found is None else found
             for drawn, output in zip(block, answers, strict=True):
                 outputs[drawn.number].append(output)

@@ -332,6 +332,9 @@ def test_beliefs_asked_together_say_what_each_says_alone(likelihood: Any) -> Non
     keys = {**KEYS, "likelihood": likelihood, "epochs": 1}
     some = doxa.fleet(net(), (x, target), learners=LOCAL, seeds=[1, 2, 3], **keys)
     some += [doxa.fit(net(), (x, target), learner=learners.ensemble(learners.point(), 2), seed=4, **keys)]
+    # The same net with fewer weights as beliefs: laid out in another order.
+    last = {"random": lambda name, _: name.startswith("3.")}
+    some += [doxa.fit(some[0].net, (x, target), learner=LOCAL, seed=6, **keys, **last)]
     for one, draws in zip(some, doxa.predict(some, x, samples=9, seed=5), strict=True):
         alone = one.predict(x, samples=9, seed=5)
         torch.testing.assert_close(draws.outputs, alone.outputs, rtol=1e-4, atol=1e-5)
