@@ -24,14 +24,16 @@ from doxa.feed import InMemory
 from doxa.fit import Member, keys, pose
 from doxa.layout import mode
 from doxa.randomness import seed_of
+from doxa_bench.kinds import BATCH, ROWS
 from doxa_bench.settings import Settings
+from doxa_bench.steps import GAUSSIAN
 from doxa_bench.tables import Table
 from doxa_bench.timing import ratio
 from doxa_bench.vgg import vgg
 
-ROWS, BATCH, REPLAYS = 60_000, 128, 300
+REPLAYS = 300
 ROUNDS, EPOCHS = 7, 600
-GAUSSIAN, MIXTURE = doxa.priors.gaussian(1.0), doxa.priors.scale_mixture()
+MIXTURE = doxa.priors.scale_mixture()
 variational = doxa.learners.variational
 
 LEARNERS: dict[str, Learner] = {

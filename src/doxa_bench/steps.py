@@ -15,6 +15,7 @@ from doxa.contracts import Batch, Learner, Now
 from doxa.feed import InMemory
 from doxa.fit import Member, keys, pose
 from doxa.philox import Stream
+from doxa.posteriors.mean_field import inverse_softplus
 from doxa.randomness import seed_of
 from doxa.sweep import ROWS as CHUNK
 from doxa_bench.kinds import BATCH, ROWS
@@ -112,7 +113,7 @@ class Believed:
         """Give every random weight its scale."""
         rho = self.training.parameters[1].detach()
         for slot in self.layout.random_slots:
-            rho[:, slot.span] = softplus_inverse(scales[slot.name]).flatten()
+            rho[:, slot.span] = inverse_softplus(scales[slot.name]).flatten()
 
     def belief(self) -> doxa.Belief:
         """The first belief as it stands."""
@@ -126,11 +127,6 @@ class Believed:
             lambda x, samples: self.belief().predict(x, samples, seed=self.done).outputs,
             lambda x, y: self.gradients(self.batch(x, y))[0],
         )
-
-
-def softplus_inverse(scale: Tensor) -> Tensor:
-    """rho of a scale."""
-    return scale + torch.log(-torch.expm1(-scale))
 
 
 def even(net: nn.Module, scale: float = SCALE) -> Named:

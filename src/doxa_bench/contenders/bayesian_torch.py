@@ -6,9 +6,10 @@ import copy
 
 from torch import Tensor
 
+from doxa.posteriors.mean_field import inverse_softplus
 from doxa_bench.contenders.layers import mean_nll, place, pupil
 from doxa_bench.contenders.library import Library, Task
-from doxa_bench.steps import Pupil, softplus_inverse
+from doxa_bench.steps import Pupil
 
 TYPES = {"shared": "Reparameterization", "flipout": "Flipout"}
 
@@ -33,7 +34,7 @@ def learn(task: Task) -> Pupil:
             weight = "weight" if hasattr(layer, "mu_weight") else "kernel"
             own[f"{name}.weight"] = getattr(layer, f"mu_{weight}"), getattr(layer, f"rho_{weight}")
             own[f"{name}.bias"] = layer.mu_bias, layer.rho_bias
-    place(own, task, softplus_inverse)
+    place(own, task, inverse_softplus)
     model.to(next(task.net.parameters()).device)
 
     def loss(x: Tensor, y: Tensor) -> Tensor:

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from doxa.posteriors.mean_field import inverse_softplus
 from doxa_bench.contenders.layers import place, pupil, rebuilt
 from doxa_bench.contenders.library import Library, Task
-from doxa_bench.steps import Pupil, softplus_inverse
+from doxa_bench.steps import Pupil
 
 
 def learn(task: Task) -> Pupil:
@@ -36,7 +37,7 @@ def learn(task: Task) -> Pupil:
         if isinstance(layer, BayesianLinear | BayesianConv2d)
         for part in ("weight", "bias")
     }
-    place(own, task, softplus_inverse)
+    place(own, task, inverse_softplus)
     criterion = nn.CrossEntropyLoss()
 
     def loss(x: Tensor, y: Tensor) -> Tensor:

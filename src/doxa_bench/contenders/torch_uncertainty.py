@@ -7,9 +7,10 @@ import functools
 import torch
 from torch import nn
 
+from doxa.posteriors.mean_field import inverse_softplus
 from doxa_bench.contenders.layers import place, pupil, rebuilt
 from doxa_bench.contenders.library import Library, Task
-from doxa_bench.steps import Pupil, softplus_inverse
+from doxa_bench.steps import Pupil
 
 
 def learn(task: Task) -> Pupil:
@@ -30,7 +31,7 @@ def learn(task: Task) -> Pupil:
         if isinstance(layer, bayesian_modules)
         for part in ("weight", "bias")
     }
-    place(own, task, softplus_inverse)
+    place(own, task, inverse_softplus)
     model = nn.Sequential(layers).to(next(task.net.parameters()).device)
     count = sum(isinstance(layer, bayesian_modules) for layer in model.modules())
     elbo = ELBOLoss(model, nn.CrossEntropyLoss(), kl_weight=count / task.rows, num_samples=task.samples)

@@ -28,7 +28,7 @@ def run(ask: Ask) -> Numbers:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-2",
-    title="Scale mixtures of two Gaussians: the narrow one alone decides how high the peak is",
+    title="Scale mixtures of two Gaussians: the narrow one nearly alone decides how high the peak is",
     rows=("WU-13",),
     run=run,
     reference={
