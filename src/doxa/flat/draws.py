@@ -43,7 +43,7 @@ NOT_DRAWN = None, 0, 0, 1.0
 
 
 def makes_again(like: Tensor) -> bool:
-    """Whether the step of such rows makes ε again on its way, faster than memory would bring it."""
+    """Whether the step of such rows can make ε again on its way, so that none need be kept."""
     return kernel("doxa_descend", like) is not None
 
 
