@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from doxa.replicate.show import Shown
+
 PASS, FAIL, OPEN = "PASS", "FAIL", "OPEN"
 
 Numbers = dict[str, Any]
@@ -80,3 +82,4 @@ class Artefact:
     left_open: tuple[str, ...] = ()
     departures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of "quick" and "full"
     takes: tuple[str, str] = ("", "")  # quick and full, in words
+    show: Callable[[Mapping[str, Any]], Sequence[Shown]] = lambda found: ()  # a result, as a page has it

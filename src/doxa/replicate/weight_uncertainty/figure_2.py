@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
 from doxa.priors import scale_mixture
 from doxa.replicate.contract import Artefact, Ask, Numbers
+from doxa.replicate.show import Chart, Line, Shown, Table
 
 WIDE, NARROW, SHARE = (0, 1, 2), (6, 7, 8), 0.5  # −log of both scales, and the share of the wide one
 
 
 def run(ask: Ask) -> Numbers:
-    w = torch.linspace(-0.02, 0.02, ask.of(201, 2001), dtype=torch.float64)
+    w = torch.linspace(-0.02, 0.02, ask.of(101, 401), dtype=torch.float64)
     curves = {}
     for wide in WIDE:
         for narrow in NARROW:
@@ -24,6 +27,23 @@ def run(ask: Ask) -> Numbers:
                 "peak": float(prior.log_prob(torch.zeros(1, dtype=torch.float64)).exp()),
             }
     return {"settings": {"wide": WIDE, "narrow": NARROW, "share": SHARE}, "w": w, "curves": curves}
+
+
+def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+    numbers = found["numbers"]
+    lines = [
+        Line(f"−log σ₁ = {wide}, −log σ₂ = {narrow}", numbers["w"], numbers["curves"][f"{wide}, {narrow}"]["density"])
+        for narrow in NARROW
+        for wide in WIDE
+    ]
+    peaks = [
+        [str(wide), *(f"{numbers['curves'][f'{wide}, {narrow}']['peak']:.2f}" for narrow in NARROW)] for wide in WIDE
+    ]
+    says = "The narrow Gaussian alone decides the peak; the wide one is the foot, too low to be seen beside it."
+    return [
+        Chart("Densities", says, "weight", "density", lines),
+        Table("Height of the peak", ("−log σ₁", *(f"−log σ₂ = {narrow}" for narrow in NARROW)), peaks),
+    ]
 
 
 ARTEFACT = Artefact(
@@ -46,4 +66,5 @@ ARTEFACT = Artefact(
         "note": "the document prints no numbers: peaks worked out from its settings, (0.5/wide + 0.5/narrow)/√(2π)",
     },
     takes=("a second", "a second"),
+    show=show,
 )

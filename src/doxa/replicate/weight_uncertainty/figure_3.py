@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
 from doxa.contracts import Prior
 from doxa.priors import gaussian, laplace, scale_mixture
 from doxa.replicate.contract import Artefact, Ask, Numbers
+from doxa.replicate.show import Chart, Line, Shown, Table
 
 PRIORS: dict[str, Prior] = {
     "Gaussian": gaussian(1.0),
@@ -26,12 +29,27 @@ def mass(prior: Prior, low: float, high: float) -> float:
 
 
 def run(ask: Ask) -> Numbers:
-    w = torch.linspace(-3, 3, ask.of(301, 3001), dtype=torch.float64)
+    w = torch.linspace(-3, 3, ask.of(101, 601), dtype=torch.float64)
     curves = {}
     for name, prior in PRIORS.items():
         within = {f"{d:g}": mass(prior, 0.0, d) for d in NEAR}
         curves[name] = {"density": prior.log_prob(w).exp(), "within": within, "beyond": mass(prior, TAIL, FAR)}
     return {"settings": {"near": NEAR, "tail": TAIL}, "w": w, "curves": curves}
+
+
+def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+    curves = found["numbers"]["curves"]
+    lines = [Line(name, found["numbers"]["w"], curve["density"]) for name, curve in curves.items()]
+    near = [f"{d:g}" for d in NEAR]
+    rows = [
+        [name, *(f"{curve['within'][d]:.2f}" for d in near), f"{curve['beyond']:.1e}"] for name, curve in curves.items()
+    ]
+    heads = ("prior", *(f"P(|w| < {d})" for d in near), f"P(|w| > {TAIL:g})")
+    says = "The mixture has the most mass at zero, and as thick a foot as half a standard Gaussian."
+    return [
+        Chart("Densities", says, "weight", "density", lines, y_limits=(0, 4)),
+        Table("Mass near zero and in the tails", heads, rows),
+    ]
 
 
 ARTEFACT = Artefact(
@@ -46,4 +64,5 @@ ARTEFACT = Artefact(
     },
     left_open=("which scales were drawn: those of its MNIST runs were taken, N(0, 1), (0, 7) at a half, b = 0.15",),
     takes=("a second", "a second"),
+    show=show,
 )

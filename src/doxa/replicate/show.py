@@ -1,0 +1,84 @@
+"""How a replication is shown on a page: charts, tables and images, as data; docs draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Column = Sequence[Any]  # numbers; None where one is not known
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points that are joined, with a standard error each where there is one; what `like` names has the same colour."""
+
+    name: str
+    x: Column
+    y: Column
+    error: Column | None = None
+    dashed: bool = False
+    faint: bool = False  # one of many alike, without a key
+    like: str | None = None
+
+
+@dataclass(frozen=True)
+class Area:
+    """What lies between two curves; what `like` names has the same colour."""
+
+    name: str
+    x: Column
+    lower: Column
+    upper: Column
+    like: str | None = None
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Points that are not joined, such as training data."""
+
+    name: str
+    x: Column
+    y: Column
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One pair of axes: `says` tells in a sentence what is to be seen, with its numbers."""
+
+    title: str
+    says: str
+    x: str
+    y: str
+    lines: Sequence[Line] = ()
+    areas: Sequence[Area] = ()
+    dots: Sequence[Dots] = ()
+    shaded: tuple[float, float] | None = None  # from x to x: where there are training data
+    x_limits: tuple[float, float] | None = None
+    y_limits: tuple[float, float] | None = None
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as they are to be read; the first `words` columns stand to the left, and **best** ones are bold."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: int = 1
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class Images:
+    """Rows of grey images, each [height][width] of numbers from 0 to 1, with a name for each column."""
+
+    title: str
+    says: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Sequence[Sequence[float]]]]
+
+
+Shown = Chart | Table | Images
