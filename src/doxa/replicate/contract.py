@@ -55,6 +55,7 @@ class Ask:
     folder: Path | None = None  # of parts that are finished; None keeps none
     say: Callable[[str], None] = lambda words: None
     progress: bool = False
+    used: list[dict[str, Any]] = field(default_factory=list, compare=False)  # parts that a run was put together from
 
     def of(self, quick: Any, full: Any) -> Any:
         """A setting at the size that is asked for."""
