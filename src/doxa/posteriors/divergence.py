@@ -18,15 +18,13 @@ from doxa.flat import Pull, Pulls
 from doxa.philox import Stream, fill_normals
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.dropout import Dropout
-from doxa.posteriors.mean_field import MeanField
+from doxa.posteriors.mean_field import MeanField, at_once
 from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.particles import Particles
 from doxa.priors.gaussian import Gaussian
 from doxa.priors.laplace import Laplace
 from doxa.priors.scale_mixture import ScaleMixture
 from doxa.randomness import Key, seed_of
-
-AT_ONCE = 1 << 24  # numbers that a Monte-Carlo KL draws at a time on a GPU
 
 
 @dataclass(frozen=True)
@@ -134,10 +132,8 @@ def monte_carlo(q: MeanField, p: Prior, samples: int, key: Key) -> Estimate:
     entropy = _sum(q.log_scale) + q.random * 0.5 * math.log(2 * math.pi * math.e)
     mean, scale = q.mean[: q.random], q.scale
     seeds = torch.tensor([seed_of((*key, s)) for s in range(samples)], device=mean.device)
-    # A GPU is asked for many draws at a time, since every answer is waited for; a CPU for what its caches hold.
-    few = max(1, (AT_ONCE if mean.is_cuda else 0) // max(1, q.random))
     found = []
-    for own in seeds.split(few):
+    for own in seeds.split(at_once(mean)):
         w = mean.new_empty(len(own), q.random)
         fill_normals(w, Stream(own))
         found += p.log_prob(w.mul_(scale).add_(mean)).sum(1, dtype=torch.float64).tolist()
