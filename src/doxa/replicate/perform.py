@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
 
+from doxa.replicate.compact import compact, rounded
 from doxa.replicate.contract import Artefact, Ask
 from doxa.results import plain, stamp, write_whole
 
@@ -25,7 +25,7 @@ def perform(artefact: Artefact, ask: Ask) -> dict[str, Any]:
     about = stamp(settings, numbers.pop("seeds", []), start)
     if ask.device is None or not ask.device.startswith("cuda"):
         about["device"] = "CPU"
-    return plain(
+    found = plain(
         {
             "artefact": artefact.name,
             "title": artefact.title,
@@ -38,11 +38,12 @@ def perform(artefact: Artefact, ask: Ask) -> dict[str, Any]:
             "verdicts": verdicts,
         }
     )
+    return rounded(found)
 
 
 def write(folder: Path, found: dict[str, Any]) -> Path:
     """Keep a result under its artefact's name; a quick one does not take a full one's place."""
     quick = "" if found["settings"]["size"] == FULL else ".quick"
     path = folder / f"{found['artefact']}{quick}.json"
-    write_whole(path, json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_whole(path, compact(found) + "\n")
     return path
