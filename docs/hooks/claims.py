@@ -23,6 +23,7 @@ VERDICTS = {  # of one claim, and of several
     "OPEN": ("stays open", "stay open"),
     NOT_RUN: ("is not run yet", "are not run yet"),
 }
+WORST_FIRST = ("FAIL", NOT_RUN, "OPEN", "PASS")
 Row = Mapping[str, Any]  # a verdict, and the "artefact" it comes from
 
 
@@ -48,8 +49,11 @@ def every(artefacts: Mapping[str, Artefact], results: Path) -> Iterator[Row]:
 
 
 def tally(artefacts: Mapping[str, Artefact], results: Path) -> Counter[str]:
-    """How many claims have each verdict."""
-    return Counter(row["verdict"] for row in every(artefacts, results))
+    """How many claims have each verdict; one that several artefacts judge holds where it holds in all of them."""
+    verdicts: dict[str, set[str]] = {}
+    for row in every(artefacts, results):
+        verdicts.setdefault(row["claim"], set()).add(row["verdict"])
+    return Counter(next(each for each in WORST_FIRST if each in some) for some in verdicts.values())
 
 
 def counted(found: Counter[str]) -> str:
