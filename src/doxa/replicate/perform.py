@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from doxa.replicate.compact import compact, rounded
 from doxa.replicate.contract import Artefact, Ask
 from doxa.results import plain, stamp, write_whole
 
@@ -29,7 +29,7 @@ def perform(artefact: Artefact, ask: Ask) -> dict[str, Any]:
         about |= _where_from(ask.used)
     elif ask.device is None or not ask.device.startswith("cuda"):
         about["device"] = "CPU"
-    return plain(
+    found = plain(
         {
             "artefact": artefact.name,
             "title": artefact.title,
@@ -42,6 +42,7 @@ def perform(artefact: Artefact, ask: Ask) -> dict[str, Any]:
             "verdicts": verdicts,
         }
     )
+    return rounded(found)
 
 
 def _where_from(used: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -60,5 +61,5 @@ def write(folder: Path, found: dict[str, Any]) -> Path:
     """Keep a result under its artefact's name; a quick one does not take a full one's place."""
     quick = "" if found["settings"]["size"] == FULL else ".quick"
     path = folder / f"{found['artefact']}{quick}.json"
-    write_whole(path, json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_whole(path, compact(found) + "\n")
     return path
