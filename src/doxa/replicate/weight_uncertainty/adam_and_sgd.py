@@ -76,8 +76,10 @@ def trained(ask: Ask, name: str, own: Sequence[int]) -> dict[str, Any]:
         for (rate, seed), belief in zip(pairs, beliefs, strict=True):
             history = [] if belief is None else belief.record.history
             if len(history) == regression.size(ask).epochs:
-                energy = [TRAIN * row["nll"] + row["kl"] for row in history]
-                found[noise].setdefault(f"{rate:g}", {})[f"{seed}"] = [float(v) for v in regression.smoothed(energy)]
+                energy = [float(v) for v in regression.smoothed(regression.energies(belief))]
+                data = [float(v) for v in regression.smoothed([TRAIN * row["nll"] for row in history])]
+                own_rate = found[noise].setdefault(f"{rate:g}", {})
+                own_rate[f"{seed}"] = {"free_energy": energy, "data": data}
     return found
 
 
@@ -85,27 +87,34 @@ def compared(by_noise: Mapping[str, Any]) -> dict[str, Any]:
     """Each noise at its best rate, and when each reaches the free energy at which the slower one ends."""
     best = {}
     for noise, rates in by_noise.items():
-        whole = {rate: seeds for rate, seeds in rates.items() if len(seeds) == max(map(len, rates.values()))}
-        best[noise] = min(whole, key=lambda rate: mean([curve[-1] for curve in whole[rate].values()]))
-    curves_of = {noise: by_noise[noise][rate] for noise, rate in best.items()}
-    epochs = []
-    for seed in curves_of["shared"]:
-        if seed not in curves_of["local"]:
-            continue
-        threshold = max(curves_of[noise][seed][-1] for noise in curves_of)
-        epochs.append(
-            {noise: next(k + 1 for k, v in enumerate(own[seed]) if v <= threshold) for noise, own in curves_of.items()}
-        )
+        whole = {rate: own for rate, own in rates.items() if len(own) == max(map(len, rates.values()))}
+        best[noise] = min(whole, key=lambda rate: mean([c["free_energy"][-1] for c in whole[rate].values()]))
+    chosen = {noise: by_noise[noise][rate] for noise, rate in best.items()}
     return {
         "rates": best,
-        "final": {noise: mean([c[-1] for c in own.values()]) for noise, own in curves_of.items()},
+        "final": {noise: mean([c["free_energy"][-1] for c in own.values()]) for noise, own in chosen.items()},
         "finals": {
-            noise: {rate: mean([c[-1] for c in seeds.values()]) for rate, seeds in rates.items()}
+            noise: {rate: mean([c["free_energy"][-1] for c in own.values()]) for rate, own in rates.items()}
             for noise, rates in by_noise.items()
         },
-        "epochs": epochs,
-        "curves": {noise: thinned(next(iter(own.values()))) for noise, own in curves_of.items()},
+        "epochs": reached(chosen, "free_energy"),
+        "epochs_of_data_term": reached(chosen, "data"),
+        "curves": {noise: thinned(next(iter(own.values()))["free_energy"]) for noise, own in chosen.items()},
     }
+
+
+def reached(chosen: Mapping[str, Any], what: str) -> list[dict[str, int]]:
+    """For each seed, when each noise first comes as low as the slower one at its end."""
+    found = []
+    for seed in [seed for seed in chosen["shared"] if seed in chosen["local"]]:
+        threshold = max(own[seed][what][-1] for own in chosen.values())
+        found.append(
+            {
+                noise: next(k + 1 for k, v in enumerate(own[seed][what]) if v <= threshold)
+                for noise, own in chosen.items()
+            }
+        )
+    return found
 
 
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
@@ -117,11 +126,12 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
             of["rates"][noise],
             f"{of['final'][noise]:,.0f}",
             f"{mean([e[noise] for e in of['epochs']]):.0f}",
+            f"{mean([e[noise] for e in of['epochs_of_data_term']]):.0f}",
         ]
         for name, of in numbers["rows"].items()
         for noise in ("shared", "local")
     ]
-    heads = ("optimiser", "noise", "rate", "final free energy", "epochs to the slower one's")
+    heads = ("optimiser", "noise", "rate", "final free energy", "epochs to the slower one's", "of the data term alone")
     return [
         *(
             curves(name, "Each noise at its best rate, first seed.", "free energy, nats", of["curves"], log_y=True)
@@ -133,6 +143,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/adam-and-sgd",
+    group="regression",
     title="Local reparameterisation with Adam and with plain gradient descent",
     rows=("WU-40",),
     run=run,

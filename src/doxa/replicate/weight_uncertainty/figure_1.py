@@ -57,6 +57,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-1",
+    group="regression",
     title="Twenty-five plain nets, trained apart, on the curve",
     rows=("WU-26",),
     run=run,

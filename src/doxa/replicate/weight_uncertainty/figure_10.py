@@ -34,6 +34,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-10",
+    group="regression",
     title="Ten functions drawn from beliefs with either prior",
     rows=("WU-33",),
     run=run,

@@ -61,6 +61,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-11",
+    group="regression",
     title="What beliefs with either prior expect of the curve",
     rows=("WU-34",),
     run=run,

@@ -95,6 +95,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-13",
+    group="regression",
     title="Free energy and RMSE while learning, scale mixture priors",
     rows=("WU-37",),
     run=run,

@@ -68,6 +68,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-14",
+    group="regression",
     title="What a belief learned by local reparameterisation expects of the curve",
     rows=("WU-39",),
     run=run,

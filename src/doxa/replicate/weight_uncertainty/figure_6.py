@@ -34,6 +34,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-6",
+    group="regression",
     title="The original paper's picture: medians and the ranges about them",
     rows=("WU-29",),
     run=run,

@@ -67,6 +67,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-7",
+    group="regression",
     title="Ensembles of plain nets and of nets trained with dropout",
     rows=("WU-30",),
     run=run,

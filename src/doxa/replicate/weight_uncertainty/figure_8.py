@@ -62,6 +62,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-8",
+    group="regression",
     title="The curve believed with three scales of the likelihood's noise",
     rows=("WU-31",),
     run=run,

@@ -59,6 +59,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-9",
+    group="regression",
     title="Free energy while learning, for three scales of the likelihood's noise",
     rows=("WU-32",),
     run=run,

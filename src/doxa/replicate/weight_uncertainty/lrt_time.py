@@ -17,7 +17,7 @@ from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
 from doxa.replicate.parts import kept
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
-from doxa.replicate.weight_uncertainty.regression import BATCH, RATE, TRAIN, Setting
+from doxa.replicate.weight_uncertainty.regression import BATCH, TRAIN, Setting
 
 CHEAPER = 0.85
 DEARER = Claim(
@@ -80,7 +80,7 @@ def _epoch(ask: Ask, local: bool, device: str, epochs: int) -> float:
         likelihood=doxa.likelihoods.gaussian(regression.NOISE),
         epochs=epochs,
         batch_size=BATCH,
-        lr=RATE,
+        lr=1e-3,
         device=device,
         progress=False,
         watch=mark,
@@ -99,6 +99,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/lrt-time",
+    group="regression",
     title="Local reparameterisation: the time of an epoch",
     rows=("WU-41",),
     run=run,

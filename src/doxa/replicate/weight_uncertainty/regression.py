@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ Records = dict[str, list[dict[str, Any]]]  # by setting, one for each seed
 BATCH, TRAIN = 128, 1024
 NOISE = 0.1  # the scale of the likelihood
 MEAN, RHO = (-0.2, 0.2), (-5.0, -4.0)  # where means and rhos start, uniformly
-RATE = 1e-3
+RATES = (1e-3, 3e-3, 1e-2)  # of which the one is taken that ends at the lowest free energy
+CHOOSING = 100  # the seed of the curve by which it is chosen, no member's own
 WIDE, NARROW = (0, 1, 2), (6, 7, 8)  # −log of scales
 PRIOR = 1  # −log of the scale of the single Gaussian, wherever one has to be taken
 INSIDE = (0.0, 0.5)  # where the training data are
@@ -104,13 +106,41 @@ def settings(ask: Ask) -> dict[str, Any]:
         "epochs": own.epochs,
         "batch": BATCH,
         "samples": own.samples,
-        "optimiser": f"Adam, {RATE:g}, halved after every third of the epochs",
+        "optimiser": f"Adam, {rate(ask):g}, halved after every third of the epochs",
         "mean": MEAN,
         "rho": RHO,
         "likelihood": NOISE,
         "training_points": TRAIN,
         "draws": {"lppd": own.draws, "bands": own.functions},
     }
+
+
+@functools.lru_cache(maxsize=8)
+def rate(ask: Ask) -> float:
+    """The learning rate at the start: of three, the one with which the free energy of one belief ends lowest."""
+    own = size(ask)
+    told = {"rates": RATES, "width": own.width, "epochs": own.epochs, "samples": own.samples, "seed": CHOOSING}
+    ends = kept(ask, "regression-rate", told | {"device": ask.device or "cpu"}, lambda: {"ends": _ends(ask)})["ends"]
+    return RATES[int(np.argmin(ends))]
+
+
+def _ends(ask: Ask) -> list[float]:
+    ask.say("regression: which learning rate")
+    learner, many = Setting().learner(size(ask).samples), len(RATES)
+    lr = [falling(ask, one) for one in RATES]
+    likelihood = doxa.likelihoods.gaussian(NOISE)
+    beliefs = learned(ask, [learner] * many, [CHOOSING] * many, likelihood, lr=lr, watched=False)
+    return [float(np.mean(energies(belief)[-_tail(energies(belief)) :])) for belief in beliefs]
+
+
+def falling(ask: Ask, start: float) -> Any:
+    """A rate that is halved after every third of the epochs."""
+    return doxa.rates.step(start, max(1, size(ask).epochs // 3))
+
+
+def energies(belief: Belief) -> list[float]:
+    """The free energy of every epoch: N times the mean NLL while it was learned, and the KL at its end."""
+    return [TRAIN * row["nll"] + row["kl"] for row in belief.record.history]
 
 
 def records(ask: Ask, fleet: str) -> Records:
@@ -156,7 +186,7 @@ def learned(
         learners=list(learners),
         likelihood=likelihood,
         seeds=list(own),
-        lr=list(lr) if lr is not None else doxa.rates.step(RATE, max(1, epochs // 3)),
+        lr=list(lr) if lr is not None else falling(ask, rate(ask)),
         rows=[np.arange(TRAIN) + TRAIN * place[seed] for seed in own],
         epochs=epochs,
         batch_size=BATCH,
@@ -180,15 +210,17 @@ def record(ask: Ask, belief: Belief, drawn: bool) -> dict[str, Any]:
     own = size(ask)
     test, fresh = curve(FRESH), curve(FRESH + 1, 2000)
     history = belief.record.history
-    energy = [TRAIN * row["nll"] + row["kl"] for row in history]
+    energy = energies(belief)
+    end = float(np.mean(energy[-_tail(energy) :]))
     log_p = belief.predict(test.x_test, own.draws).log_prob(torch.as_tensor(test.y_test).to(belief.posterior.mean))
     known = inside(test.x_test[:, 0])
     found: dict[str, Any] = {
         "free_energy": thinned(energy),
         "rmse": [[k + 1, row["rmse"]] for k, row in enumerate(history) if "rmse" in row],
-        "final": {"free_energy": float(np.mean(energy[-_tail(energy) :])), "kl": history[-1]["kl"]},
+        "final": {"free_energy": end, "kl": history[-1]["kl"]},
         "differences": variance_of_differences(energy),
-        "epochs_to_5_percent": epochs_to(energy, 1.05 * float(np.mean(energy[-_tail(energy) :]))),
+        "epochs_to_5_percent": epochs_to(energy, end + 0.05 * abs(end)),
+        "epochs_of_95_percent": epochs_to(energy, end + 0.05 * (energy[0] - end)),
         "random": belief.layout.random,
         "lppd": float(lppd(log_p)),
         "lppd_error": float(lppd_error(log_p)),
@@ -267,20 +299,18 @@ def thinned(values: Sequence[float], most: int = 150) -> list[list[float]]:
 
 
 def variance_of_differences(energy: Sequence[float]) -> dict[str, float]:
-    """Var(F_{t+1} − F_t) over all epochs but the first tenth, where it falls steeply, and over the last third."""
+    """Var(F_{t+1} − F_t) over all epochs, and over the last third, where its fall no longer counts."""
     steps = np.diff(np.asarray(energy, dtype=np.float64))
     return {
         "all": float(steps.var()),
-        "settled": float(steps[len(steps) // 10 :].var()),
         "last_third": float(steps[-max(2, len(steps) // 3) :].var()),
     }
 
 
-def epochs_to(energy: Sequence[float], threshold: float) -> int | None:
-    """The first epoch from which the free energy, averaged over eleven epochs, is at most the threshold."""
-    smooth = smoothed(energy)
-    below = np.flatnonzero(smooth <= threshold)
-    return int(below[0]) + 1 if len(below) else None
+def epochs_to(energy: Sequence[float], threshold: float) -> int:
+    """The first epoch in which the free energy, averaged over eleven, is at most the threshold; all, where none is."""
+    below = np.flatnonzero(smoothed(energy) <= threshold)
+    return int(below[0]) + 1 if len(below) else len(energy)
 
 
 def smoothed(values: Sequence[float], window: int = 11) -> Any:

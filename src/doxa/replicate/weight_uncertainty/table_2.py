@@ -66,6 +66,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/table-2",
+    group="regression",
     title="Log predictive density, scale mixture priors",
     rows=("WU-38",),
     run=run,
