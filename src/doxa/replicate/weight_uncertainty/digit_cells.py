@@ -218,11 +218,10 @@ def attacked(ask: Ask, model: Model, belief: Belief) -> Cell:
     by_other = each(x, directions(ask), RADII)
     few = slice(0, int(ask.of(200, 2000)))
     by_own = each(x[few], signs(belief, x[few], y[few], 20 if model.believes else 1), WHITE_BOX)
+    answer = partial(said, model.believes, belief, many=draws(ask))
     return {
-        "transfer": {radius: scores(said(model.believes, belief, images), y) for radius, images in by_other.items()},
-        "white_box": {
-            radius: scores(said(model.believes, belief, images), y[few]) for radius, images in by_own.items()
-        },
+        "transfer": {radius: scores(answer(images), y) for radius, images in by_other.items()},
+        "white_box": {radius: scores(answer(images), y[few]) for radius, images in by_own.items()},
     }
 
 
