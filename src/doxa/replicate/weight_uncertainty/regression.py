@@ -27,6 +27,7 @@ BATCH, TRAIN = 128, 1024
 NOISE = 0.1  # the scale of the likelihood
 MEAN, RHO = (-0.2, 0.2), (-5.0, -4.0)  # where means and rhos start, uniformly
 RATES = (1e-3, 3e-3, 1e-2)  # of which the one is taken that ends at the lowest free energy
+PLAIN_RATE = 1e-3  # of nets without a KL: Adam's own
 CHOOSING = 100  # the seed of the curve by which it is chosen, no member's own
 WIDE, NARROW = (0, 1, 2), (6, 7, 8)  # −log of scales
 PRIOR = 1  # −log of the scale of the single Gaussian, wherever one has to be taken
@@ -98,15 +99,15 @@ def seeds(ask: Ask) -> list[int]:
     return ask.these(2, 5)
 
 
-def settings(ask: Ask) -> dict[str, Any]:
-    """What all trainings have in common, for the record."""
+def settings(ask: Ask, start: float | None = None) -> dict[str, Any]:
+    """What all trainings have in common, for the record; `start` is a learning rate that was not chosen."""
     own = size(ask)
     return {
         "net": f"1-{own.width}-{own.width}-1, ReLU",
         "epochs": own.epochs,
         "batch": BATCH,
         "samples": own.samples,
-        "optimiser": f"Adam, {rate(ask):g}, halved after every third of the epochs",
+        "optimiser": f"Adam, {start or rate(ask):g}, halved after every third of the epochs",
         "mean": MEAN,
         "rho": RHO,
         "likelihood": NOISE,
@@ -348,7 +349,8 @@ def ensembles(ask: Ask) -> Mapping[str, Records]:
         kind: kept(
             ask,
             f"regression-ensemble-{kind}",
-            settings(ask) | {"kind": kind, "ensemble": size(ask).ensemble, "seeds": own, "device": ask.device or "cpu"},
+            settings(ask, PLAIN_RATE)
+            | {"kind": kind, "ensemble": size(ask).ensemble, "seeds": own, "device": ask.device or "cpu"},
             partial(_ensemble, ask, kind, learner, own),
         )
         for kind, learner in kinds.items()
@@ -362,7 +364,8 @@ def _ensemble(ask: Ask, kind: str, learner: Learner, own: Sequence[int]) -> Reco
         torch.manual_seed(0)
         nets = [doxa.nets.mlp(1, (size(ask).width,) * 2, 1) for _ in range(many * len(own))]
     pairs = [seed for seed in own for _ in range(many)]
-    beliefs = learned(ask, [learner] * len(nets), pairs, doxa.likelihoods.gaussian(NOISE), nets, watched=False)
+    lr = [falling(ask, PLAIN_RATE)] * len(nets)
+    beliefs = learned(ask, [learner] * len(nets), pairs, doxa.likelihoods.gaussian(NOISE), nets, lr, watched=False)
     found: list[dict[str, Any]] = []
     x = grid(size(ask).points)
     for k, seed in enumerate(own):
