@@ -1,0 +1,89 @@
+"""The chosen column: for each net the recipe whose validation NLL is lowest, found before a test row is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import doxa
+from doxa.replicate.contract import Ask
+from doxa.replicate.parts import kept
+from doxa.replicate.weight_uncertainty.digit_cells import Cell, cells, said, scores
+from doxa.replicate.weight_uncertainty.digit_models import (
+    BATCH,
+    CHOSEN,
+    MODELS,
+    Model,
+    Recipe,
+    draws,
+    learner,
+    net,
+    rate,
+    sized,
+    width_of,
+)
+from doxa.replicate.weight_uncertainty.digits import digits
+
+SEED = 100  # of the nets that are chosen by, none that is reported
+KL_WEIGHTS, SCALES = (0.3, 0.1, 0.03), (0.01, 0.003)
+EPOCHS = {"believes": (100,), "plain": (5, 20, 100), "dropout": (50, 100, 200)}
+
+
+def candidates(model: Model) -> list[Recipe]:
+    """What is tried: KL weight and start for beliefs, with local noise; when to stop for point estimates."""
+    if model.believes:
+        return [
+            Recipe(epochs, 1e-3, cosine=True, samples=1, local=True, kl_weight=weight, scale=scale)
+            for epochs in EPOCHS["believes"]
+            for weight in KL_WEIGHTS
+            for scale in SCALES
+        ]
+    return [Recipe(epochs, 1e-3, cosine=True) for epochs in EPOCHS["dropout" if model.rate else "plain"]]
+
+
+def choice(ask: Ask, name: str, width: int) -> dict[str, Any]:
+    """All that was tried, with its validation scores, and which was best."""
+    tried = [sized(ask, recipe) for recipe in candidates(MODELS[name])]
+    told = {
+        "model": [name, MODELS[name].prior, MODELS[name].rate],
+        "width": width_of(ask, width),
+        "recipes": [recipe.told() for recipe in tried],
+        "batch": BATCH,
+        "draws": draws(ask),
+        "seed": SEED,
+        "device": ask.device or "cpu",
+    }
+    found: dict[str, Any] = kept(
+        ask, f"mnist-choice-{name}-{width}", told, lambda: {"tried": _tried(ask, MODELS[name], width, tried)}
+    )
+    best = min(range(len(tried)), key=lambda k: found["tried"][k]["nll"])
+    return {"tried": [recipe.told() | own for recipe, own in zip(tried, found["tried"], strict=True)], "best": best}
+
+
+def _tried(ask: Ask, model: Model, width: int, recipes: Sequence[Recipe]) -> list[dict[str, float]]:
+    ask.say(f"MNIST, {model.title}, {width} units: choosing among {len(recipes)}")
+    rows = digits(ask)
+    found: dict[int, dict[str, float]] = {}
+    for epochs in sorted({recipe.epochs for recipe in recipes}):
+        own = [k for k, recipe in enumerate(recipes) if recipe.epochs == epochs]
+        beliefs = doxa.fleet(
+            net(ask, width, SEED),
+            rows.learn,
+            learners=[learner(model, recipes[k]) for k in own],
+            likelihood=doxa.likelihoods.categorical(),
+            seeds=SEED,
+            lr=[rate(recipes[k]) for k in own],
+            epochs=epochs,
+            batch_size=BATCH,
+            device=ask.device,
+            progress=ask.progress,
+        )
+        for k, belief in zip(own, beliefs, strict=True):
+            found[k] = scores(said(model.believes, belief, rows.choose[0], draws(ask)), rows.choose[1])
+    return [found[k] for k in range(len(recipes))]
+
+
+def chosen(ask: Ask, name: str, width: int) -> list[Cell]:
+    """The cells of a model at a width, by the recipe that was chosen, learned from all training rows."""
+    best = choice(ask, name, width)["best"]
+    return cells(ask, name, width, candidates(MODELS[name])[best], CHOSEN)

@@ -1,0 +1,148 @@
+"""Figure 19: are scores probabilities?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.show import Chart, Line, Shown, Table
+from doxa.replicate.weight_uncertainty.digit_cells import cells
+from doxa.replicate.weight_uncertainty.digit_models import MODELS
+from doxa.replicate.weight_uncertainty.digits import TURNED
+from doxa.replicate.weight_uncertainty.figure_16 import NAMES
+from doxa.replicate.weight_uncertainty.regression import error, mean
+
+SETS, KINDS = ("clean", "shifted"), ("top", "all classes")
+SEVENTY = 0.75  # at most so many right would be about 70 %
+BETTER = Claim(
+    "C-WU-15",
+    "A belief is better calibrated than a plain net and than dropout",
+    f"ECE of the likeliest class below both, on clean test rows and on rows turned by {TURNED:g}°",
+)
+SEVENTY_PER_CENT = Claim(
+    "C-WU-16",
+    "Of what a plain net is quite sure, only 70 % is right",
+    f"accuracy of the likeliest class in the uppermost of ten bins, clean test rows: at most {100 * SEVENTY:g} %",
+)
+
+
+def run(ask: Ask) -> Numbers:
+    found = {name: cells(ask, name, 1200) for name in NAMES}
+    seeds = [cell["seed"] for cell in found["plain"]]
+    ece = {
+        which: {name: [c["reliability"][which]["top"]["ece"] for c in own] for name, own in found.items()}
+        for which in SETS
+    }
+    sure = [cell["reliability"]["clean"]["top"]["accuracy"][-1] for cell in found["plain"]]
+    best = {which: min(own, key=lambda name: mean(own[name])) for which, own in ece.items()}
+    return {
+        "settings": {"units": 1200, "bins": 10, "shifted": f"turned by {TURNED:g}°"},
+        "seeds": seeds,
+        "reliability": {name: own[0]["reliability"] for name, own in found.items()},
+        "scores": {
+            which: {
+                name: {
+                    key: mean([c[row][key] for c in own])
+                    for key in ("error", "nll", "ece", "ece_classwise")
+                    for row in ["test" if which == "clean" else "shifted"]
+                }
+                for name, own in found.items()
+            }
+            for which in SETS
+        },
+        "top_bin": {
+            which: {
+                name: {
+                    kind: {
+                        "accuracy": mean([c["reliability"][which][kind]["accuracy"][-1] for c in own]),
+                        "share": mean([_share(c["reliability"][which][kind]["count"]) for c in own]),
+                    }
+                    for kind in KINDS
+                }
+                for name, own in found.items()
+            }
+            for which in SETS
+        },
+        "verdicts": [
+            BETTER.judged(
+                all(name == "gaussian" for name in best.values()),
+                {f"{which}, {name}": mean(v) for which, own in ece.items() for name, v in own.items()},
+                max(error(v) or 0.0 for own in ece.values() for v in own.values()),
+                seeds,
+                "as written; ECE in per cent",
+            ),
+            SEVENTY_PER_CENT.judged(
+                mean(sure) <= SEVENTY,
+                100 * mean(sure),
+                None if error(sure) is None else 100 * (error(sure) or 0.0),
+                seeds,
+                "as written; a net wrong on 2 % cannot be right on only 70 % of nearly all rows",
+            ),
+        ],
+    }
+
+
+def _share(counts: Sequence[int]) -> float:
+    return counts[-1] / sum(counts)
+
+
+def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+    numbers = found["numbers"]
+    charts = [
+        Chart(
+            f"{which}, {kind}",
+            _says(numbers["top_bin"][which], kind),
+            "score",
+            "share right",
+            [
+                *(
+                    Line(MODELS[name].title, own[which][kind]["confidence"], own[which][kind]["accuracy"])
+                    for name, own in numbers["reliability"].items()
+                ),
+                Line("what was said", [0, 1], [0, 1], dashed=True),
+            ],
+            x_limits=(0, 1),
+            y_limits=(0, 1),
+        )
+        for which in SETS
+        for kind in KINDS
+    ]
+    rows = [
+        [
+            which,
+            MODELS[name].title,
+            *(f"{of[key]:.{k}f}" for key, k in (("error", 2), ("nll", 3), ("ece", 2), ("ece_classwise", 2))),
+        ]
+        for which, own in numbers["scores"].items()
+        for name, of in own.items()
+    ]
+    heads = ("rows", "net", "error %", "NLL", "ECE %", "ECE % by class")
+    return [*charts, Table("Scores", heads, rows, words=2)]
+
+
+def _says(top: Mapping[str, Any], kind: str) -> str:
+    said = ", ".join(
+        f"{MODELS[name].title} {100 * of[kind]['accuracy']:.1f} % ({100 * of[kind]['share']:.0f} % of all)"
+        for name, of in top.items()
+    )
+    return f"Right in the uppermost bin: {said}."
+
+
+ARTEFACT = Artefact(
+    name="weight-uncertainty/figure-19",
+    group="mnist",
+    title="Calibration on clean and on turned digits",
+    rows=("WU-52",),
+    run=run,
+    claims=(BETTER, SEVENTY_PER_CENT),
+    reference={
+        "right at a score of about 1, %": {"plain": 70, "dropout": 90, "belief": 100},
+        "note": "a net that is wrong on 1.83 % cannot be right on 70 % of the bin that holds nearly all rows",
+    },
+    left_open=(
+        "which scores are sorted into bins, and of which rows: the likeliest class, all classes, clean, turned",
+    ),
+    takes=("some seconds", "ten minutes on a GPU"),
+    show=show,
+)

@@ -1,0 +1,71 @@
+"""Was the original paper's single Gaussian a narrow one?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.show import Shown, Table
+from doxa.replicate.weight_uncertainty.digit_cells import cells
+from doxa.replicate.weight_uncertainty.digit_models import MODELS, NARROW, WIDTHS
+from doxa.replicate.weight_uncertainty.table_3 import ORIGINAL, row
+
+NARROWER = Claim(
+    "C-WU-28",
+    "The original paper's single Gaussian was narrow, as narrow as its mixture's second part",
+    "at each width some prior with −log σ of 6, 7 or 8 has an error nearer to the original's than N(0, 1) has",
+)
+
+
+def run(ask: Ask) -> Numbers:
+    rows = {f"{name}, {width}": row(cells(ask, name, width)) for name in ("gaussian", *NARROW) for width in WIDTHS}
+    distance = {
+        width: {
+            name: abs(rows[f"{name}, {width}"]["error"]["mean"] - ORIGINAL["gaussian"][k])
+            for name in ("gaussian", *NARROW)
+        }
+        for k, width in enumerate(WIDTHS)
+    }
+    nearer = {width: min(NARROW, key=lambda name: own[name]) for width, own in distance.items()}
+    return {
+        "settings": {"epochs": "as in table 3, as written"},
+        "seeds": rows["gaussian, 400"]["seeds"],
+        "rows": rows,
+        "verdicts": [
+            NARROWER.judged(
+                all(distance[width][nearer[width]] < distance[width]["gaussian"] for width in WIDTHS),
+                {
+                    f"{width}": {"N(0, 1)": rows[f"gaussian, {width}"]["error"]["mean"]}
+                    | {name: rows[f"{name}, {width}"]["error"]["mean"] for name in NARROW}
+                    for width in WIDTHS
+                },
+                None,
+                rows["gaussian, 400"]["seeds"],
+                "as written; errors in per cent; the original has 1.82, 1.99, 2.02",
+            )
+        ],
+    }
+
+
+def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+    rows = []
+    for key, of in found["numbers"]["rows"].items():
+        name, _, width = key.partition(", ")
+        own = [MODELS[name].title, width, f"{ORIGINAL['gaussian'][WIDTHS.index(int(width))]:.2f}"]
+        rows.append([*own, f"{of['error']['mean']:.2f}", f"{of['nll']['mean']:.3f}", f"{of['ece']['mean']:.2f}"])
+    return [Table("Test rows", ("net", "units", "original, error %", "error %", "NLL", "ECE %"), rows)]
+
+
+ARTEFACT = Artefact(
+    name="weight-uncertainty/narrow-prior",
+    group="mnist",
+    title="Single Gaussians as narrow as the mixture's second part",
+    rows=("WU-44",),
+    run=run,
+    claims=(NARROWER,),
+    reference={"error of the original paper, %": {"400": 1.82, "800": 1.99, "1200": 2.02}},
+    departures={"full": ("one seed of the narrow priors at 800 and at 1,200 units",)},
+    takes=("some seconds", "ten minutes on a GPU"),
+    show=show,
+)
