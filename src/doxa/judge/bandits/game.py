@@ -97,9 +97,7 @@ class Game:
 
     def go(self, stop: threading.Event, progress: Progress) -> None:
         """Play to the end, or until asked to stop."""
-        if self.done < self.rules.steps and self.words.device.type == "cuda":
-            why = why_not(self.problem, self.optimiser, self.source)
-            self.graph = tried(self._recorded, self.training, why, (self.rules.steps - self.done) * self.rules.updates)
+        self.graph = self._fast() if self.done < self.rules.steps else None
         saved = self.done
         with progress as shown:
             while self.done < self.rules.steps:
@@ -181,6 +179,14 @@ class Game:
         numbers = self.clock * self.rules.updates + torch.arange(self.rules.updates, device=self.words.device)
         left = self.lefts.index_select(0, self.position)[0]
         self._turn(self.clock[0], [(numbers[u], left[u]) for u in range(self.rules.updates)])
+
+    def _fast(self) -> torch.cuda.CUDAGraph | None:
+        """The step as a recording, or None where it runs as written."""
+        if self.words.device.type != "cuda":
+            return None
+        why = why_not(self.problem, self.optimiser, self.source)
+        # By all steps, not by those left: a game that is resumed must run on the same kernels.
+        return tried(self._recorded, self.training, why, self.rules.steps * self.rules.updates)
 
     def _recorded(self, compiled: bool) -> torch.cuda.CUDAGraph:
         """The step as a CUDA graph; what it was warmed up on is put back."""

@@ -96,7 +96,8 @@ class NeuralLinearAtWork:
             cross += phi.mT @ scene.replay.rewards[:, few, None].double()
         variance = self._variance(flat)
         right = torch.eye(size, dtype=torch.float64, device=flat.device)
-        lower = torch.linalg.cholesky(gram / variance + self.precision[:, None, None] * right)
+        # An agent that has diverged must not stop the others: its factor may be no number.
+        lower, _ = torch.linalg.cholesky_ex(gram / variance + self.precision[:, None, None] * right)
         self.mean.copy_(torch.cholesky_solve(cross / variance, lower)[:, :, 0])
         # With Λ = LLᵀ, R = L⁻ᵀ has RRᵀ = Λ⁻¹.
         self.factor.copy_(torch.linalg.solve_triangular(lower.mT, right.expand_as(gram), upper=True))

@@ -91,7 +91,7 @@ def play(
             part = f"part {number + 1}/{len(groups)}, " if len(groups) > 1 else ""
             folder = root if root is None or len(groups) == 1 else root / f"part-{number}"
             members = [Member(nets[k], agents[k].learner, agents[k].seed, agents[k].lr) for k in group]
-            game = _game(members, bandit, [agents[k] for k in group], likelihood, optimiser, device, rules)
+            game = begun(members, bandit, [agents[k] for k in group], likelihood, optimiser, device, rules)
             game.folder, game.every = folder, every
             game.reopen(resume)
             if stop.is_set() and game.done < rules.steps:
@@ -118,7 +118,7 @@ def _agents(agents: Any) -> list[Agent]:
     return found
 
 
-def _game(
+def begun(
     members: Sequence[Member],
     bandit: Bandit,
     agents: Sequence[Agent],
@@ -132,8 +132,6 @@ def _game(
     like = on(device, start[:1])
     source = InMemory(bandit.inputs.to(like), bandit.expected.reshape(-1).to(like), rules.batch_size)
     problem = pose(members, source, likelihood, None, like.device, None)
-    if source.y[0].numel() != 1:
-        raise BadInput(f"the net must have one output for the reward; its targets have shape {source.y.shape[1:]}")
     training = members[0].learner.start(problem, [one.learner for one in members])
     settings = {
         "bandit": {"name": bandit.name, "data": source.fingerprint()},
