@@ -20,6 +20,8 @@ from doxa.philox import Stream, fill_uniform
 from doxa.randomness import seed_of
 from judge.bandits.small import LEARNERS, PAIRS, POLICIES, RULES, bandit, net, numbers, played
 
+CURIOUS = bandits.greedy(0.0), bandits.greedy(0.5), bandits.greedy(1.0)
+
 
 def three(learner: str, policy: str) -> list[bandits.agent]:
     """Agents that differ in what agents of one program may."""
@@ -29,6 +31,14 @@ def three(learner: str, policy: str) -> list[bandits.agent]:
         bandits.agent(LEARNERS[learner], POLICIES[policy], seed=2, lr=rate),
         bandits.agent(LEARNERS[learner], POLICIES[policy], seed=1, lr=rate, reward_scale=0.5),
     ]
+
+
+def test_policies_of_one_kind_keep_their_own_numbers() -> None:
+    """One draw beside three, one ε beside another: each as alone."""
+    for learner, policies in (("mixture", (bandits.thompson(1), bandits.thompson(3))), ("point", CURIOUS)):
+        agents = [bandits.agent(LEARNERS[learner], policy, seed=5, lr=0.01) for policy in policies]
+        for agent, found in zip(agents, played(agents, steps=40), strict=True):
+            assert torch.equal(found.taken, played([agent], steps=40)[0].taken)
 
 
 @pytest.mark.parametrize(("learner", "policy"), PAIRS)

@@ -127,7 +127,8 @@ class Game:
         rates = [agent.lr if callable(agent.lr) else constant(float(agent.lr)) for agent in self.agents]
         weights = [agent.learner.kl_weight for agent in self.agents]
         for place, schedules in enumerate((weights, rates)):
-            asked = {id(s): [float(s(moment)) for moment in moments] for s in schedules}
+            each = {id(s): s for s in schedules}  # each is asked once
+            asked = {key: [float(s(moment)) for moment in moments] for key, s in each.items()}
             columns = torch.tensor([asked[id(s)] for s in schedules], dtype=torch.float64)
             if place == 1 and not bool((columns.isfinite() & (columns >= 0)).all()):
                 raise BadInput("a learning rate is negative or no number; a schedule gives numbers from 0 up")

@@ -34,7 +34,7 @@ class Thompson:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        return Thompson, self.draws
+        return (Thompson,)
 
     def start(self, scene: Scene, fleet: Sequence[Thompson]) -> Deciding:
         if not callable(getattr(scene.training, "draw", None)):
@@ -42,14 +42,16 @@ class Thompson:
                 f"Thompson sampling needs draws from what is believed, and {type(scene.training).__name__} has no "
                 "draw(stream); use a learner of doxa.learners, or the greedy policy"
             )
-        return ThompsonAtWork(scene, self.draws)
+        return ThompsonAtWork(scene, [own.draws for own in fleet])
 
 
 class ThompsonAtWork:
-    """Agents that draw weights for every decision."""
+    """Agents that draw weights for every decision, as often as the one that draws most; each heeds its own number."""
 
-    def __init__(self, scene: Scene, draws: int) -> None:
-        self.scene, self.draws = scene, draws
+    def __init__(self, scene: Scene, draws: Sequence[int]) -> None:
+        self.scene, self.draws = scene, max(draws)
+        counts = torch.tensor(draws, device=scene.inputs.device)
+        self.heeds = torch.arange(self.draws, device=counts.device)[:, None] < counts  # [S, M]
 
     def choose(self, x: Tensor, stream: Stream) -> Tensor:
         scene = self.scene
@@ -58,7 +60,7 @@ class ThompsonAtWork:
         expected = torch.stack([scene.rewards(flat, x) for flat in drawn])
         if scene.nets > 1:
             expected = self._members(expected, stream)
-        return expected.sum(0).argmax(1)
+        return torch.where(self.heeds[:, :, None], expected, 0).sum(0).argmax(1)
 
     def _members(self, expected: Tensor, stream: Stream) -> Tensor:
         """Of what an ensemble's nets expect in each draw [S, K, A], that of one member of each agent [S, M, A]."""
