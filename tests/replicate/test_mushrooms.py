@@ -12,7 +12,6 @@ import torch
 
 from doxa.contracts import Moment
 from doxa.judge import bandits
-from doxa.likelihoods import gaussian
 from doxa.replicate import TABLE, Ask, perform, write
 from doxa.replicate.show import Chart
 from doxa.replicate.weight_uncertainty import figure_25, mushrooms
@@ -84,7 +83,7 @@ def test_the_share_of_poison_in_the_gap() -> None:
 def test_games_are_told_thinly_and_add_up() -> None:
     size = Size(steps=60, updates=0, batch_size=4, memory=8, tuning=())
     agent = Plain(epsilon=1.0).agent("", 1, size)
-    net, likelihood = mushrooms.net(97, 1), gaussian(mushrooms.NOISE)
+    net, (likelihood, _) = mushrooms.net(97, 1, 1), mushrooms.NOISES[mushrooms.FIXED]
     (outcome,) = bandits.play(net, bandits.mushrooms(), [agent], likelihood=likelihood, steps=60, updates=0, memory=8)
     found = mushrooms.told(outcome, size)
     poison, passed = found["false_positives"], found["false_negatives"]
@@ -92,7 +91,7 @@ def test_games_are_told_thinly_and_add_up() -> None:
 
 
 def test_figures_share_their_games_and_are_shown(tmp_path: Path) -> None:
-    """Five figures, five games; what is shown is made of what was written."""
+    """Five figures, seven games; what is shown is made of what was written."""
     said: list[str] = []
     for name in FIGURES:
         found = perform(TABLE[name], Ask(folder=tmp_path / "parts", say=said.append))
@@ -103,5 +102,5 @@ def test_figures_share_their_games_and_are_shown(tmp_path: Path) -> None:
             if isinstance(shown, Chart):
                 assert all(len(line.x) == len(line.y) for line in shown.lines)
     made = [words for words in said if "agents," in words]
-    assert len(made) == len({*made}) == 5
-    assert sorted(p.suffix for p in (tmp_path / "parts").iterdir()) == [".json"] * 5, "checkpoints are cleared away"
+    assert len(made) == len({*made}) == 7
+    assert sorted(p.suffix for p in (tmp_path / "parts").iterdir()) == [".json"] * 7, "checkpoints are cleared away"

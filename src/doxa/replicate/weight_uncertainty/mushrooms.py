@@ -12,11 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from doxa.contracts import Schedule
+from doxa.contracts import Likelihood, Schedule
 from doxa.judge import bandits
-from doxa.kl_weights import tempered
 from doxa.learners import point, variational
-from doxa.likelihoods import gaussian
+from doxa.likelihoods import gaussian, gaussian_per_input
 from doxa.nets import mlp
 from doxa.posteriors import mean_field
 from doxa.priors import scale_mixture
@@ -25,9 +24,13 @@ from doxa.rates import step
 from doxa.replicate.contract import Ask
 from doxa.replicate.parts import kept
 
-HIDDEN, NOISE = (100, 100), 1.0
-START = mean_field(mean=(-0.2, 0.2), rho=(-5.0, -4.0))  # as the document starts its beliefs
-NARROW = math.exp(-6)
+HIDDEN = (100, 100)
+# How the noise of scaled rewards is taken: of one size, or told by the net for each mushroom and action.
+FIXED, TOLD = "fixed", "told"
+NOISES: dict[str, tuple[Likelihood, int]] = {FIXED: (gaussian(1.0), 1), TOLD: (gaussian_per_input(least=0.1), 2)}
+# Where beliefs start: at the document's uniform means, or at those of the net as torch starts it.
+STARTS = {"uniform": mean_field(mean=(-0.2, 0.2), rho=(-5.0, -4.0)), "net": mean_field(rho=(-5.0, -4.0))}
+NARROW, HALVING = math.exp(-6), 5000
 POINTS, WINDOWS = 200, 50  # of a curve, and of an eating rate
 
 EDIBLE, POISON = 5.0, 15.0  # the expected regret of an edible one passed, and of a poisonous one eaten
@@ -43,10 +46,9 @@ class Size:
     memory: int
     tuning: tuple[int, ...]  # seeds that settings are chosen on, and that no figure reports
 
-    @property
-    def halving(self) -> int:
-        """Steps between two halvings of the learning rate: a tenth of all."""
-        return max(1, self.steps // 10)
+    def shortened(self, steps: int) -> int:
+        """So many of the full game's steps, in proportion to this one's."""
+        return max(1, steps * self.steps // 50_000)
 
 
 QUICK = Size(steps=100, updates=1, batch_size=32, memory=256, tuning=(100,))
@@ -58,17 +60,17 @@ class Bayes:
     """A belief about the weights, acted on by draws."""
 
     lr: float = 1e-4
+    halving: int = HALVING
     wide: float = 1.0
-    narrow: float = NARROW
     reward_scale: float = 1.0
-    kl_weight: float = 1.0
     draws: int = 2
+    start: str = "uniform"
+    noise: str = FIXED
 
     def agent(self, name: str, seed: int, size: Size) -> bandits.agent:
-        prior = scale_mixture(0.5, self.wide, self.narrow)
-        learner = variational(prior, samples=2, posterior=START, kl_weight=tempered(self.kl_weight))
-        policy = bandits.thompson(self.draws)
-        return bandits.agent(learner, policy, seed, rate(self.lr, size.halving), self.reward_scale, name)
+        learner = variational(scale_mixture(0.5, self.wide, NARROW), samples=2, posterior=STARTS[self.start])
+        lr = rate(self.lr, size.shortened(self.halving))
+        return bandits.agent(learner, bandits.thompson(self.draws), seed, lr, self.reward_scale, name)
 
 
 @dataclass(frozen=True)
@@ -76,25 +78,29 @@ class Plain:
     """One net, acted on as if it were right but for a share ε of the steps."""
 
     lr: float = 1e-4
+    halving: int = HALVING
     reward_scale: float = 1.0
     epsilon: float = 0.0
+    noise: str = FIXED
 
     def agent(self, name: str, seed: int, size: Size) -> bandits.agent:
-        policy = bandits.greedy(self.epsilon)
-        return bandits.agent(point(), policy, seed, rate(self.lr, size.halving), self.reward_scale, name)
+        lr = rate(self.lr, size.shortened(self.halving))
+        return bandits.agent(point(), bandits.greedy(self.epsilon), seed, lr, self.reward_scale, name)
 
 
 @dataclass(frozen=True)
 class LastLayer:
     """One net whose last layer has an exact posterior."""
 
-    lr: float = 1e-3
+    lr: float = 1e-4
+    halving: int = HALVING
     reward_scale: float = 10.0
     scale: float = 1.0
+    noise: str = FIXED
 
     def agent(self, name: str, seed: int, size: Size) -> bandits.agent:
-        policy = bandits.neural_linear(self.scale)
-        return bandits.agent(point(), policy, seed, rate(self.lr, size.halving), self.reward_scale, name)
+        lr = rate(self.lr, size.shortened(self.halving))
+        return bandits.agent(point(), bandits.neural_linear(self.scale), seed, lr, self.reward_scale, name)
 
 
 Setting = Bayes | Plain | LastLayer
@@ -119,31 +125,36 @@ GREEDY_WRITTEN: dict[str, Setting] = {
     "greedy, ε = 1 %": Plain(epsilon=0.01),
     "greedy, ε = 5 %": Plain(epsilon=0.05),
 }
+learned = functools.partial(Bayes, reward_scale=10.0, start="net")
 GRIDS: dict[str, tuple[Setting, ...]] = {
     "thompson": (
-        Bayes(lr=1e-3),
-        Bayes(lr=1e-3, reward_scale=10.0),
-        Bayes(lr=1e-3, reward_scale=10.0, draws=1),
-        Bayes(lr=1e-3, reward_scale=10.0, kl_weight=0.1),
-        Bayes(lr=1e-3, reward_scale=10.0, kl_weight=0.1, draws=1),
-        Bayes(lr=1e-3, reward_scale=10.0, kl_weight=0.01),
-        Bayes(lr=3e-3, reward_scale=10.0, kl_weight=0.1),
-        Bayes(lr=3e-4, reward_scale=10.0, kl_weight=0.1),
+        learned(lr=3e-4, halving=50),
+        learned(lr=1e-3, halving=25),
+        learned(lr=1e-3, halving=50, noise=TOLD),
+        learned(lr=1e-3, halving=100, noise=TOLD),
+        learned(lr=1e-3, halving=200, noise=TOLD),
+        learned(lr=1e-3, halving=400, noise=TOLD),
+        learned(lr=3e-4, halving=100, noise=TOLD),
+        learned(lr=3e-4, halving=200, noise=TOLD),
+        learned(lr=1e-3, halving=100, noise=TOLD, draws=1),
+        learned(lr=1e-3, halving=100, noise=TOLD, draws=8),
+        learned(lr=1e-3, halving=100, noise=TOLD, wide=0.3),
     ),
     "greedy": (
-        Plain(lr=3e-4),
-        Plain(lr=1e-3),
-        Plain(lr=3e-3),
-        Plain(lr=3e-4, reward_scale=10.0),
-        Plain(lr=1e-3, reward_scale=10.0),
-        Plain(lr=3e-3, reward_scale=10.0),
-        Plain(lr=1e-3, reward_scale=10.0, epsilon=0.001),
-        Plain(lr=1e-3, reward_scale=30.0),
+        Plain(lr=1e-4, halving=1000),
+        Plain(lr=1e-4, halving=50),
+        Plain(lr=3e-4, halving=50),
+        Plain(lr=3e-4, halving=25),
+        Plain(lr=1e-3, halving=12),
+        Plain(lr=1e-3, halving=6),
+        Plain(lr=1e-4, halving=50, reward_scale=10.0, noise=TOLD),
+        Plain(lr=3e-4, halving=25, reward_scale=10.0, noise=TOLD),
+        Plain(lr=1e-3, halving=6, reward_scale=10.0, noise=TOLD),
     ),
     "neural-linear": (
-        LastLayer(),
-        LastLayer(lr=3e-4),
-        LastLayer(scale=0.3),
+        LastLayer(lr=1e-4, halving=50),
+        LastLayer(lr=3e-4, halving=25),
+        LastLayer(lr=1e-3, halving=6),
     ),
 }
 WRITTEN = {"thompson": THOMPSON_WRITTEN, "greedy": GREEDY_WRITTEN, "neural-linear": {}}
@@ -167,12 +178,12 @@ def seeds_of(ask: Ask) -> list[int]:
 def named(setting: Setting) -> str:
     """A setting of a grid in words: what is not as its kind has it by default."""
     own = {k: v for k, v in asdict(setting).items() if v != getattr(type(setting)(), k)}
-    return ", ".join(f"{k.replace('_', ' ')} {v:g}" for k, v in own.items()) or "as written"
+    return ", ".join(f"{k.replace('_', ' ')} {v if isinstance(v, str) else f'{v:g}'}" for k, v in own.items())
 
 
 def grid(kind: str, ask: Ask) -> dict[str, Setting]:
-    """The settings of a kind to choose from: two of them at the quick size."""
-    some = GRIDS[kind] if ask.full else GRIDS[kind][:2]
+    """The settings of a kind to choose from: the first and the last of them at the quick size."""
+    some = GRIDS[kind] if ask.full else (GRIDS[kind][0], GRIDS[kind][-1])
     return {f"{kind}: {named(setting)}": setting for setting in some}
 
 
@@ -237,53 +248,60 @@ def _mean(own: Mapping[str, Told], seeds: Sequence[int], curve: str = "expected"
 
 
 def _games(ask: Ask, kind: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]) -> Games:
+    """Games by setting and seed; those of one likelihood are one program."""
+    found: Games = {}
+    for noise in NOISES:
+        own = [one for one in wanted if one[1].noise == noise]
+        if own:
+            found |= _part(ask, f"mushrooms-{kind}-{noise}-{encoding}", noise, encoding, own)
+    return found
+
+
+def _part(ask: Ask, part: str, noise: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]) -> Games:
     """Games as one program, kept when they are finished and resumed when they were not."""
-    size = size_of(ask)
+    size, (likelihood, outputs) = size_of(ask), NOISES[noise]
     settings = {
-        "kind": kind,
-        "encoding": encoding,
         "size": asdict(size),
         "agents": [[name, asdict(setting), seed] for name, setting, seed in wanted],
         "net": HIDDEN,
-        "noise": NOISE,
+        "likelihood": repr(likelihood),
     }
-    name = f"mushrooms-{kind}-{encoding}"
 
     def make() -> dict[str, Any]:
         bandit = bandits.mushrooms(encoding)
         agents = [setting.agent(name, seed, size) for name, setting, seed in wanted]
-        folder = None if ask.folder is None else ask.folder / f"{name}-{'full' if ask.full else 'quick'}"
-        ask.say(f"{name}: {len(agents)} agents, {size.steps:,} steps of {size.updates} updates")
+        folder = None if ask.folder is None else ask.folder / f"{part}-{'full' if ask.full else 'quick'}"
+        ask.say(f"{part}: {len(agents)} agents, {size.steps:,} steps of {size.updates} updates")
         outcomes = bandits.play(
-            [net(bandit.inputs.shape[1], agent.seed) for agent in agents],
+            [net(bandit.inputs.shape[1], outputs, agent.seed) for agent in agents],
             bandit,
             agents,
-            likelihood=gaussian(NOISE),
+            likelihood=likelihood,
             steps=size.steps,
             updates=size.updates,
             batch_size=size.batch_size,
             memory=size.memory,
             device=ask.device,
             checkpoint=folder,
-            checkpoint_every=size.halving // 2,
+            checkpoint_every=size.shortened(2500),
             resume=folder is not None,
             progress=ask.progress,
         )
         found: Games = {}
-        for (own, _, seed), outcome in zip(wanted, outcomes, strict=True):
-            found.setdefault(own, {})[str(seed)] = told(outcome, size)
+        for (name, _, seed), outcome in zip(wanted, outcomes, strict=True):
+            found.setdefault(name, {})[str(seed)] = told(outcome, size)
         if folder is not None:
             shutil.rmtree(folder)
         return found
 
-    return kept(ask, name, settings, make)
+    return kept(ask, part, settings, make)
 
 
-def net(inputs: int, seed: int) -> nn.Module:
+def net(inputs: int, outputs: int, seed: int) -> nn.Module:
     """The document's net, started by a seed."""
     with isolated(torch.device("cpu")):
         reseed((seed, "mushrooms"))
-        return mlp(inputs, HIDDEN, 1)
+        return mlp(inputs, HIDDEN, outputs)
 
 
 def told(outcome: bandits.Outcome, size: Size) -> Told:
@@ -333,9 +351,9 @@ def settings_of(ask: Ask) -> dict[str, Any]:
     return {
         **asdict(size),
         "hidden": HIDDEN,
-        "noise_scale": NOISE,
-        "halving_of_the_rate": size.halving,
-        "start": "means uniform in (−0.2, 0.2), rho uniform in (−5, −4)",
+        "likelihoods": {name: repr(likelihood) for name, (likelihood, _) in NOISES.items()},
+        "halving_of_the_rate": size.shortened(HALVING),
+        "starts": {name: repr(start) for name, start in STARTS.items()},
         "prior_share": 0.5,
     }
 
@@ -343,7 +361,8 @@ def settings_of(ask: Ask) -> dict[str, Any]:
 LEFT_OPEN = (
     "steps of learning for each step of the game: 64 minibatches of 64, as Blundell et al. (2015) took, each drawn "
     "uniformly from the memory",
-    "the noise of the reward: Gaussian of scale 1, or of reward_scale where rewards are divided by one",
+    "the noise of the reward: Gaussian of scale 1, or of reward_scale where rewards are divided by one; some settings "
+    "of the grids let the net tell the noise of each mushroom and action",
     "the prior's share of the wide Gaussian: 1/2; samples a step of learning: 2; the KL is weighed 1/4096 an example",
     "which letters have no column: the first of each trait, which leaves the document's 95",
     "mushrooms come with replacement, each as likely as any other; the regret of the 4,096 random actions before the "
