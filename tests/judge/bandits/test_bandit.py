@@ -73,6 +73,8 @@ def test_what_cannot_be_a_bandit_is_told_why() -> None:
     x, r = torch.zeros(5, 2), torch.zeros(5, 2)
     with pytest.raises(BadInput, match="5 rows, 3 actions"):
         bandits.Bandit("bad", x, r, lambda rows, u: r[rows], ("a", "b", "c"))
+    with pytest.raises(BadInput, match="two to 256 actions"):
+        bandits.Bandit("bad", x, r[:, :1], lambda rows, u: r[rows, :1], ("a",))
     with pytest.raises(BadInput, match="real numbers"):
         bandits.Bandit("bad", x.long(), r, lambda rows, u: r[rows], ("a", "b"))
     with pytest.raises(BadInput, match="NaN"):

@@ -15,9 +15,13 @@ from doxa.judge.bandits.game import Rules
 from doxa.judge.bandits.play import begun
 from doxa.judge.bandits.scene import DRAWS
 from doxa.philox import Stream, fill_normals
-from judge.bandits.small import GAUSSIAN, LEARNERS, RULES, Knows, bandit, known, net
+from judge.bandits.small import GAUSSIAN, LEARNERS, POLICIES, RULES, Knows, bandit, known, net
 
 FROZEN = {**RULES, "updates": 0, "steps": 2000, "memory": 4}
+
+
+def test_every_policy_has_an_example_under_the_laws() -> None:
+    assert {type(policy) for policy in POLICIES.values()} == {*bandits.TABLE.values()}
 
 
 def test_who_knows_all_regrets_nothing() -> None:

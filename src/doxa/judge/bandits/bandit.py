@@ -16,6 +16,7 @@ from doxa.randomness import seed_of
 
 # Streams of an episode: which context comes, what each action would pay, and what is done before anything is known.
 COMES, PAYS, FIRST = 0, 1, 2
+MOST_ACTIONS = 256  # a byte each
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +41,10 @@ class Bandit:
             raise BadInput(
                 f"contexts must be real numbers [rows, columns]; got {tuple(self.contexts.shape)} {self.contexts.dtype}"
             )
-        if self.expected.shape != (rows, kinds) or kinds < 2:
-            raise BadInput(
-                f"expected must be [{rows} rows, {kinds} actions], with two actions or more; got "
-                f"{tuple(self.expected.shape)}"
-            )
+        if not 2 <= kinds <= MOST_ACTIONS:
+            raise BadInput(f"a bandit has two to {MOST_ACTIONS} actions; got the names of {kinds}")
+        if self.expected.shape != (rows, kinds):
+            raise BadInput(f"expected must be [{rows} rows, {kinds} actions]; got {tuple(self.expected.shape)}")
         for name, tensor in (("contexts", self.contexts), ("expected", self.expected)):
             if not bool(tensor.isfinite().all()):
                 raise BadInput(f"{name} holds NaN or infinity; drop or fill those rows first")
