@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from cells import table
+from replications import count, every_claim, every_replication
 
 BENCH = Path(__file__).resolve().parents[2] / "results" / "bench"
 NET = re.compile(r"\d+(-\d+)+|LeNet-5")
@@ -222,12 +224,6 @@ def anchor(name: str) -> str:
     return name.replace("/", "-").replace("_", "-").lower()
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> str:
-    """A Markdown table, its first `words` columns to the left and the others to the right."""
-    lines = [heads, ["---" if place < words else "---:" for place in range(len(heads))], *rows]
-    return "\n".join(f"| {' | '.join(str(cell).replace('|', '&#124;') for cell in line)} |" for line in lines)
-
-
 def _command(path: str, command: Any) -> list[str]:
     inner = getattr(command, "commands", {})
     if inner:
@@ -286,8 +282,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         commands,
         cache,
         cost,
+        count,
         data_cards,
         data_sets,
+        every_claim,
+        every_replication,
         has_bench,
         memory_ratio,
         mnist_best,

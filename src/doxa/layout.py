@@ -77,7 +77,8 @@ class Layout:
 
     def parameters(self, flat: Tensor) -> dict[str, Tensor]:
         """The likelihood's own tensors among the views, by their bare names."""
-        return {k.removeprefix(LIKELIHOOD): v for k, v in self.views(flat).items() if k.startswith(LIKELIHOOD)}
+        own = Layout(tuple(s for s in self.slots if s.name.startswith(LIKELIHOOD)))
+        return {k.removeprefix(LIKELIHOOD): v for k, v in own.views(flat).items()}
 
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """The flat vector [P] of tensors given by name."""

@@ -19,6 +19,7 @@ from doxa.capture import Captured, captured
 from doxa.contracts import Batch, Inputs, Learner, Moment, Now, Problem, Record, Schedule, Training
 from doxa.errors import BadInput, Diverged, Interrupted
 from doxa.feed import Feed
+from doxa.flat import FAR
 from doxa.layout import Layout
 from doxa.optimisers.torchs import TorchAtWork
 from doxa.philox import Stream
@@ -210,11 +211,12 @@ class Run:
         nets = self.training.nets // self.members
         means = (self.running / self.source.batches).view(-1, nets).mean(1).tolist()
         self.running.zero_()
+        calm = self._calm(nets)
         awake = []
         for k, nll in enumerate(means):
             if self.resting(k):
                 continue
-            trouble = self.training.trouble(k)
+            trouble = None if calm[k] else self.training.trouble(k)
             if not math.isfinite(nll) or trouble:
                 self._fell(k, trouble or f"the mean loss of the epoch is {nll}", k * nets)
             else:
@@ -233,6 +235,12 @@ class Run:
                 self.best_epochs[k] = len(self.histories[k]) - 1
                 self._keep(k, nets)
         self._watched([k for k in awake if k not in self.troubles])
+
+    def _calm(self, nets: int) -> list[bool]:
+        """Members whose parameters are all so small that nothing can be wrong with them; asked for all at once."""
+        small = [(p.detach().abs() < FAR).flatten(1).all(1) for p in self.training.parameters]
+        found: list[bool] = torch.stack(small).all(0).view(-1, nets).all(1).tolist()
+        return found
 
     def _watched(self, members: Sequence[int]) -> None:
         """Add what the watch sees in the members awake to their histories."""

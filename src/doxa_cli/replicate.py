@@ -12,7 +12,9 @@ LIST = "list"
 
 
 def replicate(
-    name: Annotated[str, argument("NAME", "Such as weight-uncertainty/figure-2; or list, for all of them.")],
+    name: Annotated[
+        str, argument("NAME", "Such as weight-uncertainty/figure-2, or weight-uncertainty for all of it; or list.")
+    ],
     full: Annotated[bool, flag("--full", "At the document's own size, not in a few minutes on two cores.")] = False,
     seeds: Annotated[int | None, option("N", "So many seeds.", default="the size's own", least=1)] = None,
     device: Annotated[str | None, option("DEVICE", "cpu or cuda.", default="cpu")] = None,
@@ -32,18 +34,19 @@ def replicate(
     if name == LIST:
         _listed(TABLE, as_json)
         return
-    if name not in TABLE:
+    chosen = [artefact for artefact in TABLE.values() if artefact.name == name or artefact.name.startswith(f"{name}/")]
+    if not chosen:
         raise BadInput(f"there is no replication {name!r}{nearest(name, (*TABLE, LIST), most=20)}")
     say = notes(quiet)
-    artefact = TABLE[name]
-    say(f"{artefact.title} ({artefact.takes[full] or 'some minutes'})")
-    found = perform(artefact, Ask(full, seeds, device, None if out is None else out / "parts", say, not quiet))
-    if out is not None:
-        say(f"written to {write(out, found)}")
-    if as_json:
-        put_json(found)
-        return
-    _show(found)
+    for artefact in chosen:
+        say(f"{artefact.name}: {artefact.title} ({artefact.takes[full] or 'some minutes'})")
+        found = perform(artefact, Ask(full, seeds, device, None if out is None else out / "parts", say, not quiet))
+        if out is not None:
+            say(f"written to {write(out, found)}")
+        if as_json:
+            put_json(found)
+        else:
+            _show(found)
 
 
 def _listed(artefacts: dict[str, Any], as_json: bool) -> None:

@@ -11,7 +11,6 @@ import importlib
 import io
 import re
 import shlex
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -133,16 +132,6 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page: Path) -> N
 def test_blocks_that_are_not_run_are_few_and_say_why() -> None:
     left_out = [b for page in PAGES for b in blocks(page) if b.language == "python" and not b.runs]
     assert len(left_out) <= 2
-
-
-@pytest.fixture
-def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Import a hook of the site by name."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs" / "hooks"))
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in {"api", "docstrings", "figures", "mathematics", "rooms"} - before:
-        sys.modules.pop(name, None)
 
 
 def test_every_room_has_a_page_with_exactly_its_public_names(hook: Any) -> None:

@@ -214,3 +214,19 @@ def test_a_family_starts_where_it_is_told(per: str) -> None:
     assert float(q.rho.max()) <= -4
     assert float(q.mean.abs().max()) <= 0.2
     assert len(q.rho) == {"weight": layout.random, "layer": 2, "network": 1}[per]
+
+
+def test_draws_made_together_are_those_made_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a GPU makes them: in blocks, the last one shorter."""
+    from doxa.posteriors import divergence
+
+    q = MeanField(torch.linspace(-1, 1, 1030), torch.linspace(-4, 1, 1025))
+    prior = priors.scale_mixture()
+    alone = torch.stack([w for w, _ in q.draws(7, (3, "draws"))])
+    divergence_alone = divergence.monte_carlo(q, prior, 7, (3, "kl"))
+    for module in (Family.__module__, divergence.__name__):
+        monkeypatch.setattr(f"{module}.at_once", lambda like: 3)
+    together = torch.stack([w for w, _ in q.draws(7, (3, "draws"))])
+    assert torch.equal(together, alone)
+    found = divergence.monte_carlo(q, prior, 7, (3, "kl"))
+    assert (found.value, found.error) == pytest.approx((divergence_alone.value, divergence_alone.error), rel=1e-9)

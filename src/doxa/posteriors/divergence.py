@@ -15,15 +15,16 @@ from torch import Tensor
 
 from doxa.contracts import Estimate, Posterior, Prior
 from doxa.flat import Pull, Pulls
+from doxa.philox import Stream, fill_normals
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.dropout import Dropout
-from doxa.posteriors.mean_field import MeanField
+from doxa.posteriors.mean_field import MeanField, at_once
 from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.particles import Particles
 from doxa.priors.gaussian import Gaussian
 from doxa.priors.laplace import Laplace
 from doxa.priors.scale_mixture import ScaleMixture
-from doxa.randomness import Key, normal
+from doxa.randomness import Key, seed_of
 
 
 @dataclass(frozen=True)
@@ -130,10 +131,12 @@ def monte_carlo(q: MeanField, p: Prior, samples: int, key: Key) -> Estimate:
     """KL(q‖p) of a mean-field Gaussian with E_q[log p] estimated from draws; the entropy is exact."""
     entropy = _sum(q.log_scale) + q.random * 0.5 * math.log(2 * math.pi * math.e)
     mean, scale = q.mean[: q.random], q.scale
+    seeds = torch.tensor([seed_of((*key, s)) for s in range(samples)], device=mean.device)
     found = []
-    for s in range(samples):
-        w = torch.addcmul(mean, scale, normal(q.random, (*key, s), like=scale))
-        found.append(_sum(p.log_prob(w)))
+    for own in seeds.split(at_once(mean)):
+        w = mean.new_empty(len(own), q.random)
+        fill_normals(w, Stream(own))
+        found += p.log_prob(w.mul_(scale).add_(mean)).sum(1, dtype=torch.float64).tolist()
     expected = sum(found) / samples
     variance = sum((f - expected) ** 2 for f in found) / max(samples - 1, 1)
     return Estimate(-entropy - expected, math.sqrt(variance / samples))

@@ -13,8 +13,10 @@ from torch import Tensor
 from doxa.errors import BadInput, require_positive
 from doxa.flat import FAR, draw
 from doxa.layout import Layout
-from doxa.philox import fill_uniform
-from doxa.randomness import Key, stream_of
+from doxa.philox import Stream, fill_uniform
+from doxa.randomness import Key, seed_of, stream_of
+
+AT_ONCE = 1 << 24  # numbers that are drawn at a time on a GPU
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,16 @@ class MeanField:
         return (self.mean[: self.random].abs() / self.scale).nan_to_num(nan=0.0, posinf=torch.inf)
 
     def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
-        scale, random = self.scale[None], self.random
-        for s in range(samples):
-            w = self.mean.clone()
-            draw(w[None, :random], self.mean[None, :random], scale, None, None, stream_of((*key, s), w.device))
-            yield w, 0
+        random = self.random
+        mean, scale = self.mean[None, :random], self.scale[None]
+        few = at_once(self.mean)
+        for first in range(0, samples, few):
+            seeds = [seed_of((*key, s)) for s in range(first, min(samples, first + few))]
+            w = self.mean.repeat(len(seeds), 1)
+            stream = Stream(torch.tensor(seeds, device=w.device))
+            draw(w[:, :random], mean.expand(len(w), -1), scale.expand(len(w), -1), None, None, stream)
+            for row in w:
+                yield row, 0
 
     def pruned(self, keep: Tensor) -> MeanField:
         mean = self.mean.clone()
@@ -98,6 +105,11 @@ class Family:
         else:
             rho = inverse_softplus(mean.new_full((count,), self.scale))
         return MeanField(mean, rho, groups)
+
+
+def at_once(like: Tensor) -> int:
+    """How many draws of such a vector are made together: a GPU makes many in the time that it takes to ask for one."""
+    return max(1, AT_ONCE // max(1, len(like))) if like.is_cuda else 1
 
 
 def softplus(rho: Tensor) -> Tensor:

@@ -9,7 +9,9 @@ from typing import Any
 
 from doxa.replicate.show import Shown
 
-PASS, FAIL, OPEN = "PASS", "FAIL", "OPEN"
+PASS = "PASS"
+FAIL = "FAIL"
+OPEN = "OPEN"
 
 Numbers = dict[str, Any]
 Verdict = dict[str, Any]
@@ -55,6 +57,7 @@ class Ask:
     folder: Path | None = None  # of parts that are finished; None keeps none
     say: Callable[[str], None] = lambda words: None
     progress: bool = False
+    used: list[dict[str, Any]] = field(default_factory=list, compare=False)  # parts that a run was put together from
 
     def of(self, quick: Any, full: Any) -> Any:
         """A setting at the size that is asked for."""
@@ -70,7 +73,7 @@ class Artefact:
     """A table or figure of a document.
 
     `reference` holds the document's own values; `left_open` says what it left open and what was chosen; `departures`
-    where the quick size, or the full one, is not what the document did.
+    where the quick size, or the full one, is not what the document did. Artefacts of one `group` share a page.
     """
 
     name: str
@@ -83,3 +86,4 @@ class Artefact:
     departures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of "quick" and "full"
     takes: tuple[str, str] = ("", "")  # quick and full, in words
     show: Callable[[Mapping[str, Any]], Sequence[Shown]] = lambda found: ()  # a result, as a page has it
+    group: str = ""  # such as "regression"

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from doxa.replicate.contract import Ask
-from doxa.results import plain, write_whole
+from doxa.results import plain, stamp, write_whole
+
+MADE = ("device", "versions", "commit", "seconds")  # what is told of a part
 
 
 def kept(ask: Ask, name: str, settings: Mapping[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `make` gives, or what it gave when it was asked with the same settings before."""
-    if ask.folder is None:
-        return make()
+    """What `make` gives, or what it gave when it was asked with the same settings before.
+
+    Where, when and how long it took to make joins `ask.used`, so that a result put together from parts can tell.
+    """
     told = json.dumps(plain(dict(settings)), sort_keys=True)
-    path = ask.folder / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.json"
-    if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["settings"] == json.loads(told):
-            ask.say(f"{name}: kept from before")
-            return found["found"]
+    path = None
+    if ask.folder is not None:
+        path = ask.folder / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.json"
+        if path.exists():
+            part = json.loads(path.read_text(encoding="utf-8"))
+            if part["settings"] == json.loads(told):
+                ask.say(f"{name}: kept from before")
+                ask.used.append({"part": name, **part["made"]})
+                return part["found"]
+    start = time.perf_counter()
     found = plain(make())
-    write_whole(path, json.dumps({"settings": json.loads(told), "found": found}) + "\n")
+    about = stamp({}, [], start)
+    if not str(ask.device or "").startswith("cuda"):
+        about["device"] = "CPU"
+    made = {key: about[key] for key in MADE}
+    ask.used.append({"part": name, **made})
+    if path is not None:
+        write_whole(path, json.dumps({"settings": json.loads(told), "made": made, "found": found}) + "\n")
     return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from doxa.replicate.compact import compact, rounded
 from doxa.replicate.contract import Artefact, Ask
 from doxa.results import plain, stamp, write_whole
 
@@ -16,6 +17,7 @@ QUICK, FULL = "quick", "full"
 def perform(artefact: Artefact, ask: Ask) -> dict[str, Any]:
     """Run it; what is found, beside the document's values."""
     start, size = time.perf_counter(), FULL if ask.full else QUICK
+    ask.used.clear()
     numbers = artefact.run(ask)
     verdicts = numbers.pop("verdicts", [])
     judged, known = {v["claim"] for v in verdicts}, {c.name for c in artefact.claims}
@@ -23,9 +25,11 @@ def perform(artefact: Artefact, ask: Ask) -> dict[str, Any]:
         raise AssertionError(f"{artefact.name} judged {sorted(judged)}, and claims {sorted(known)}")
     settings = {"size": size, **numbers.pop("settings", {})}
     about = stamp(settings, numbers.pop("seeds", []), start)
-    if ask.device is None or not ask.device.startswith("cuda"):
+    if ask.used:
+        about |= _where_from(ask.used)
+    elif ask.device is None or not ask.device.startswith("cuda"):
         about["device"] = "CPU"
-    return plain(
+    found = plain(
         {
             "artefact": artefact.name,
             "title": artefact.title,
@@ -38,11 +42,24 @@ def perform(artefact: Artefact, ask: Ask) -> dict[str, Any]:
             "verdicts": verdicts,
         }
     )
+    return rounded(found)
+
+
+def _where_from(used: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The origin of a result that was put together from parts: all devices and commits, and the time of all of them."""
+    distinct = {key: list(dict.fromkeys(str(part[key]) for part in used)) for key in ("device", "commit")}
+    return {
+        "device": "; ".join(distinct["device"]),
+        "commit": ", ".join(distinct["commit"]),
+        "versions": used[0]["versions"],
+        "seconds": round(sum(part["seconds"] for part in used), 1),
+        "parts": list(used),
+    }
 
 
 def write(folder: Path, found: dict[str, Any]) -> Path:
     """Keep a result under its artefact's name; a quick one does not take a full one's place."""
     quick = "" if found["settings"]["size"] == FULL else ".quick"
     path = folder / f"{found['artefact']}{quick}.json"
-    write_whole(path, json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_whole(path, compact(found) + "\n")
     return path

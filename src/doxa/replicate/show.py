@@ -35,11 +35,12 @@ class Area:
 
 @dataclass(frozen=True)
 class Dots:
-    """Points that are not joined, such as training data."""
+    """Points that are not joined: grey, such as training data; or coloured as what `like` names."""
 
     name: str
     x: Column
     y: Column
+    like: str | None = None
 
 
 @dataclass(frozen=True)

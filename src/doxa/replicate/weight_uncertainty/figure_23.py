@@ -158,4 +158,5 @@ ARTEFACT = Artefact(
     departures=DEPARTURES,
     takes=TAKES,
     show=show,
+    group="bandits",
 )

@@ -74,4 +74,5 @@ ARTEFACT = Artefact(
     departures=DEPARTURES,
     takes=TAKES,
     show=show,
+    group="bandits",
 )

@@ -102,4 +102,5 @@ ARTEFACT = Artefact(
     departures=DEPARTURES,
     takes=TAKES,
     show=show,
+    group="bandits",
 )

@@ -71,4 +71,5 @@ ARTEFACT = Artefact(
     departures=DEPARTURES,
     takes=TAKES,
     show=show,
+    group="bandits",
 )

@@ -92,4 +92,5 @@ ARTEFACT = Artefact(
     departures=DEPARTURES,
     takes=TAKES,
     show=show,
+    group="bandits",
 )

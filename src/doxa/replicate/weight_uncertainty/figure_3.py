@@ -12,6 +12,7 @@ from doxa.contracts import Prior
 from doxa.priors import gaussian, laplace, scale_mixture
 from doxa.replicate.contract import Artefact, Ask, Numbers
 from doxa.replicate.show import Chart, Line, Shown, Table
+from doxa.report.numbers import with_error
 
 PRIORS: dict[str, Prior] = {
     "Gaussian": gaussian(1.0),
@@ -42,7 +43,8 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     lines = [Line(name, found["numbers"]["w"], curve["density"]) for name, curve in curves.items()]
     near = [f"{d:g}" for d in NEAR]
     rows = [
-        [name, *(f"{curve['within'][d]:.2f}" for d in near), f"{curve['beyond']:.1e}"] for name, curve in curves.items()
+        [name, *(f"{curve['within'][d]:.2f}" for d in near), with_error(curve["beyond"])]
+        for name, curve in curves.items()
     ]
     heads = ("prior", *(f"P(|w| < {d})" for d in near), f"P(|w| > {TAIL:g})")
     says = "The mixture has the most mass at zero, and as thick a foot as half a standard Gaussian."
@@ -59,10 +61,14 @@ ARTEFACT = Artefact(
     run=run,
     reference={
         "document": "Laplace is said to have more mass around zero than the mixture, and less in the tails",
-        "within": {"0.05": {"Laplace": 0.28, "scale mixture": 0.52}, "0.15": {"Laplace": 0.63, "scale mixture": 0.56}},
+        "P(|w| < d), by d": {
+            "0.05": {"Laplace": 0.28, "scale mixture": 0.52},
+            "0.15": {"Laplace": 0.63, "scale mixture": 0.56},
+        },
         "note": "the document prints no numbers: probabilities worked out for the scales it trains with",
     },
     left_open=("which scales were drawn: those of its MNIST runs were taken, N(0, 1), (0, 7) at a half, b = 0.15",),
     takes=("a second", "a second"),
     show=show,
+    group="priors",
 )

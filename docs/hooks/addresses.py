@@ -1,0 +1,61 @@
+"""Where on the site a replication is: its page, its heading and its address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from doxa.replicate import Artefact
+
+SPACE = "\N{NO-BREAK SPACE}"
+GROUPS = {
+    "priors": ("Priors", "What is believed of a weight before any data."),
+    "regression": ("Regression", "A curve with noise, learned on a part of its axis, asked about all of it."),
+    "mnist": ("MNIST", "Handwritten digits: error, calibration, pruning, attacks."),
+    "bandits": ("Bandits", "Mushrooms to be eaten or left: beliefs that decide what is tried."),
+    "uci": ("UCI regression", "Small tables, judged on the splits that the literature uses."),
+    "": ("Others", "What stands alone."),
+}
+ACRONYMS = {"lrt": "LRT", "uci": "UCI", "mnist": "MNIST", "fgsm": "FGSM", "cpu": "CPU", "gpu": "GPU"}
+
+
+def pages(artefacts: Mapping[str, Artefact]) -> dict[str, list[Artefact]]:
+    """Which artefacts stand on which page, documents in the order of the table and groups in that above."""
+    documents = list(dict.fromkeys(map(document, artefacts.values())))
+    known = list(GROUPS)
+
+    def order(each: Artefact) -> tuple[int, int]:
+        return documents.index(document(each)), known.index(each.group) if each.group in known else len(known)
+
+    found: dict[str, list[Artefact]] = {}
+    for each in sorted(artefacts.values(), key=order):
+        found.setdefault(page(each), []).append(each)
+    return found
+
+
+def page(artefact: Artefact) -> str:
+    return f"replications/{artefact.name.partition('/')[0]}/{artefact.group or 'others'}.md"
+
+
+def group(artefact: Artefact) -> tuple[str, str]:
+    """The title of a page and its first sentence."""
+    return GROUPS.get(artefact.group, (artefact.group.capitalize(), ""))
+
+
+def document(artefact: Artefact) -> str:
+    return artefact.name.partition("/")[0].replace("-", " ").capitalize()
+
+
+def anchor(artefact: Artefact) -> str:
+    return artefact.name.partition("/")[2].replace("/", "-")
+
+
+def name(artefact: Artefact) -> str:
+    """Figure 2 of weight-uncertainty/figure-2."""
+    first, *others = anchor(artefact).split("-")
+    return " ".join([ACRONYMS.get(first, first.capitalize()), *(ACRONYMS.get(word, word) for word in others)])
+
+
+def link(artefact: Artefact) -> str:
+    return f"[{name(artefact).replace(' ', SPACE)}]({page(artefact)}#{anchor(artefact)})"

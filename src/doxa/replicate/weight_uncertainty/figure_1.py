@@ -1,0 +1,72 @@
+"""Figure 1: plain nets agree with each other where they know nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.show import Shown
+from doxa.replicate.weight_uncertainty import regression
+from doxa.replicate.weight_uncertainty.bands import band_chart, drawn, spread_says
+from doxa.replicate.weight_uncertainty.regression import PRIOR, error, mean
+
+TIMES = 3.0
+OVERCONFIDENT = Claim(
+    "C-WU-1",
+    "Plain nets are sure of themselves away from the data; a belief is not",
+    "inter-quartile range on [1, 1.5] ∪ [−0.5, −0.25] over that on [0, 0.5]: larger for the belief than for 25 plain "
+    f"nets, and at least {TIMES:g} for the belief",
+)
+
+
+def run(ask: Ask) -> Numbers:
+    plain = regression.ensembles(ask)["plain"]["plain"]
+    beliefs = {
+        name: own[f"{PRIOR}" if name == "gaussian" else "1, 6"]
+        for name, own in ((fleet, regression.records(ask, fleet)) for fleet in ("gaussian", "mixture"))
+    }
+    ratios = {"plain": [r["iqr_ratio"] for r in plain]}
+    ratios |= {name: [r["iqr_ratio"] for r in own] for name, own in beliefs.items()}
+    ours, theirs = mean(ratios["gaussian"]), mean(ratios["plain"])
+    return {
+        "settings": regression.settings(ask) | {"ensemble": regression.size(ask).ensemble},
+        "seeds": regression.seeds(ask),
+        "plain": drawn(plain[0]),
+        "ratios": {name: {"mean": mean(v), "se": error(v), "each": v} for name, v in ratios.items()},
+        "widths": {
+            name: {key: mean([r[key] for r in own]) for key in ("iqr_inside", "iqr_outside")}
+            for name, own in (("plain", plain), *beliefs.items())
+        },
+        "verdicts": [
+            OVERCONFIDENT.judged(
+                ours > theirs and ours >= TIMES,
+                {"belief": ours, "plain": theirs},
+                error(ratios["gaussian"]),
+                regression.seeds(ask),
+                f"prior N(0, e⁻²), against {regression.size(ask).ensemble} plain nets",
+            )
+        ],
+    }
+
+
+def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+    plain = found["numbers"]["plain"]
+    return [band_chart(f"{found['settings']['ensemble']} plain nets", spread_says(plain), plain)]
+
+
+ARTEFACT = Artefact(
+    name="weight-uncertainty/figure-1",
+    group="regression",
+    title="Twenty-five plain nets, trained apart, on the curve",
+    rows=("WU-26",),
+    run=run,
+    claims=(OVERCONFIDENT,),
+    reference={"document": "very little spread among the nets away from the data; no numbers are printed"},
+    left_open=(
+        "the prior of the belief that they are held against: N(0, e⁻²), the middle one of three",
+        "learning rate and epochs of plain nets: those of the beliefs",
+    ),
+    takes=("some seconds", "a minute on a GPU"),
+    show=show,
+)

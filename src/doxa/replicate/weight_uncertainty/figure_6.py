@@ -1,0 +1,45 @@
+"""Figure 6: the layout of the original paper's figure, from a belief of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doxa.replicate.contract import Artefact, Ask, Numbers
+from doxa.replicate.show import Shown
+from doxa.replicate.weight_uncertainty import regression
+from doxa.replicate.weight_uncertainty.bands import band_chart, drawn, spread_says
+
+PRIORS = "1, 6"
+
+
+def run(ask: Ask) -> Numbers:
+    beliefs = regression.records(ask, "mixture")[PRIORS]
+    plain = regression.ensembles(ask)["plain"]["plain"]
+    return {
+        "settings": regression.settings(ask) | {"prior": f"scale mixture, −log σ₁, σ₂ = {PRIORS}, π = 0.5"},
+        "seeds": regression.seeds(ask),
+        "belief": drawn(beliefs[0]),
+        "plain": drawn(plain[0]),
+    }
+
+
+def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+    numbers = found["numbers"]
+    return [
+        band_chart("Bayes by Backprop", spread_says(numbers["belief"]), numbers["belief"], "median"),
+        band_chart("Plain nets", spread_says(numbers["plain"]), numbers["plain"], "median"),
+    ]
+
+
+ARTEFACT = Artefact(
+    name="weight-uncertainty/figure-6",
+    group="regression",
+    title="The original paper's picture: medians and the ranges about them",
+    rows=("WU-29",),
+    run=run,
+    reference={"document": "the picture of Blundell et al. (2015), figure 5, reprinted; no numbers are printed"},
+    left_open=("which ranges are drawn: the middle half and the middle 90 %",),
+    takes=("some seconds", "a minute on a GPU"),
+    show=show,
+)

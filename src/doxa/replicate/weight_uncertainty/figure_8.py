@@ -1,0 +1,73 @@
+"""Figure 8: how much noise the likelihood allows for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doxa.replicate.contract import Artefact, Ask, Numbers
+from doxa.replicate.show import Shown, Table
+from doxa.replicate.weight_uncertainty import regression
+from doxa.replicate.weight_uncertainty.bands import band_chart, drawn, spread_says
+from doxa.replicate.weight_uncertainty.regression import NOISE, PRIOR, Records, error, mean
+
+
+def sweep(ask: Ask) -> dict[str, Records]:
+    """Records by the scale of the likelihood, all with the same prior."""
+    fleets = {"0.01": "likelihood 0.01", f"{NOISE:g}": "gaussian", "1": "likelihood 1"}
+    return {scale: {"of": regression.records(ask, fleet)[f"{PRIOR}"]} for scale, fleet in fleets.items()}
+
+
+def run(ask: Ask) -> Numbers:
+    found = {scale: own["of"] for scale, own in sweep(ask).items()}
+    return {
+        "settings": regression.settings(ask) | {"likelihood": list(found), "prior": f"N(0, e⁻²ˣ), x = {PRIOR}"},
+        "seeds": regression.seeds(ask),
+        "bands": {scale: drawn(rows[0]) for scale, rows in found.items()},
+        "coverage": {
+            scale: {
+                key: {"mean": mean([r["coverage"][key] for r in rows]), "se": error([r["coverage"][key] for r in rows])}
+                for key in ("functions", "with_noise")
+            }
+            for scale, rows in found.items()
+        },
+        "lppd": {
+            scale: {
+                key: {"mean": mean([r[key] for r in rows]), "se": error([r[key] for r in rows])}
+                for key in ("lppd", "lppd_inside")
+            }
+            for scale, rows in found.items()
+        },
+    }
+
+
+def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+    numbers = found["numbers"]
+    rows = [
+        [
+            scale,
+            f"{100 * numbers['coverage'][scale]['functions']['mean']:.1f}",
+            f"{100 * numbers['coverage'][scale]['with_noise']['mean']:.1f}",
+            f"{numbers['lppd'][scale]['lppd_inside']['mean']:.2f}",
+            f"{numbers['lppd'][scale]['lppd']['mean']:.2f}",
+        ]
+        for scale in numbers["bands"]
+    ]
+    heads = ("σ_ε", "in the 90 % of functions, %", "with noise, %", "lppd amid the data", "lppd everywhere")
+    return [
+        *(band_chart(f"σ_ε = {scale}", spread_says(own), own) for scale, own in numbers["bands"].items()),
+        Table("Fresh points amid the data, and log predictive density", heads, rows),
+    ]
+
+
+ARTEFACT = Artefact(
+    name="weight-uncertainty/figure-8",
+    group="regression",
+    title="The curve believed with three scales of the likelihood's noise",
+    rows=("WU-31",),
+    run=run,
+    reference={"document": "0.01 is overconfident, 1.0 fits poorly, 0.1 is taken; no numbers are printed"},
+    left_open=("the prior of this sweep: N(0, e⁻²)",),
+    takes=("some seconds", "a minute on a GPU"),
+    show=show,
+)

@@ -1,0 +1,49 @@
+"""A belief held still: its free energy and gradients are taken again and again, and nothing is learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from doxa.belief import Belief
+from doxa.contracts import Batch, Learner, Now
+from doxa.feed import InMemory
+from doxa.fit import Member, keys, pose
+from doxa.philox import Stream
+from doxa.posteriors import MeanField
+from doxa.randomness import generator, seed_of
+
+
+class HeldStill:
+    """`many` copies of a mean-field belief, each with batches and noise of its own, under a learner's noise."""
+
+    def __init__(self, belief: Belief, learner: Learner, data: tuple[Any, Any], many: int) -> None:
+        assert isinstance(belief.posterior, MeanField)
+        like = belief.posterior.mean
+        self.x, self.y = (torch.as_tensor(part).to(like) for part in data)
+        members = [Member(belief.net, learner, seed) for seed in range(many)]
+        problem = pose(members, InMemory(self.x, self.y, len(self.x)), belief.likelihood, None, like.device, None)
+        self.training = learner.start(problem, [learner] * many)
+        with torch.no_grad():
+            for given, own in zip((like, belief.posterior.rho), self.training.parameters, strict=True):
+                own.copy_(given.expand_as(own))
+        self.words = torch.tensor([seed_of(key) for key in keys(members)], device=like.device)
+        self.weights = like.new_full((many,), 1 / len(self.x))
+        self.generator = generator((0, "batches"))
+        self.many, self.done = many, 0
+
+    def losses(self, batch: int) -> Tensor:
+        """Each copy's mean NLL over a batch of rows drawn with replacement [many]."""
+        index = torch.randint(len(self.x), (self.many, batch), generator=self.generator).to(self.x.device)
+        self.now = Now(Stream(self.words, self.done), self.weights)
+        self.done += 1
+        found: Tensor = self.training.step(Batch(self.x[index], self.y[index]), self.now)
+        return found
+
+    def gradients(self, batch: int) -> list[Tensor]:
+        """Each copy's gradients of the free energy a row, by mean and by rho [many, ·]."""
+        self.losses(batch)
+        self.training.fill_gradients(self.now)
+        return [p.grad.clone() for p in self.training.parameters if p.grad is not None]

@@ -1,0 +1,388 @@
+"""The trainings behind the regression figures: fleets of beliefs about a curve, and what is read off each of them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import doxa
+from doxa.belief import Belief
+from doxa.contracts import Learner, Likelihood, Prior
+from doxa.data.curve import Curve, curve
+from doxa.judge import lppd, lppd_bias, lppd_error
+from doxa.replicate.contract import Ask
+from doxa.replicate.parts import kept
+
+Records = dict[str, list[dict[str, Any]]]  # by setting, one for each seed
+
+BATCH, TRAIN = 128, 1024
+NOISE = 0.1  # the scale of the likelihood
+MEAN, RHO = (-0.2, 0.2), (-5.0, -4.0)  # where means and rhos start, uniformly
+RATES = (1e-3, 3e-3, 1e-2)  # of which the one is taken that ends at the lowest free energy
+CHOOSING = 100  # the seed of the curve by which it is chosen, no member's own
+WIDE, NARROW = (0, 1, 2), (6, 7, 8)  # −log of scales
+PRIOR = 1  # −log of the scale of the single Gaussian, wherever one has to be taken
+INSIDE = (0.0, 0.5)  # where the training data are
+OUTSIDE = ((-0.5, -0.25), (1.0, 1.5))  # where a net has nothing to go by
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+FRESH = 77  # the seed of the points on which coverage is counted, no member's own
+ENSEMBLE = 25
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of everything: the document's own, or a few seconds' worth."""
+
+    width: int
+    epochs: int
+    every: int  # epochs from one RMSE to the next
+    samples: int  # draws a step
+    draws: int  # for the predictive density
+    functions: int  # draws for the bands
+    points: int  # on which bands are kept
+    ensemble: int
+
+
+FULL = Size(400, 1500, 20, 5, 5000, 1000, 201, ENSEMBLE)
+QUICK = Size(40, 40, 5, 2, 200, 100, 81, 5)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One line of a figure: a prior's scales as −log, how the noise enters, and the scale of the likelihood."""
+
+    prior: tuple[int, ...] = (PRIOR,)
+    local: bool = False
+    noise: float = NOISE
+
+    @property
+    def name(self) -> str:
+        return ", ".join(map(str, self.prior))
+
+    def as_prior(self) -> Prior:
+        scales = [math.exp(-s) for s in self.prior]
+        return doxa.priors.gaussian(scales[0]) if len(scales) == 1 else doxa.priors.scale_mixture(0.5, *scales)
+
+    def learner(self, samples: int) -> Learner:
+        return doxa.learners.variational(
+            self.as_prior(),
+            doxa.noise.local if self.local else doxa.noise.shared,
+            samples=samples,
+            posterior=doxa.posteriors.mean_field(rho=RHO, mean=MEAN),
+        )
+
+
+# What is trained as one program, by name.
+FLEETS: dict[str, tuple[Setting, ...]] = {
+    "gaussian": tuple(Setting((wide,)) for wide in WIDE),
+    "mixture": tuple(Setting((wide, narrow)) for wide in WIDE for narrow in NARROW),
+    "local": tuple(Setting((wide,), local=True) for wide in (0, 1)),
+    "likelihood 0.01": (Setting(noise=0.01),),
+    "likelihood 1": (Setting(noise=1.0),),
+}
+
+
+def size(ask: Ask) -> Size:
+    return FULL if ask.full else QUICK
+
+
+def seeds(ask: Ask) -> list[int]:
+    return ask.these(2, 5)
+
+
+def settings(ask: Ask) -> dict[str, Any]:
+    """What all trainings have in common, for the record."""
+    own = size(ask)
+    return {
+        "net": f"1-{own.width}-{own.width}-1, ReLU",
+        "epochs": own.epochs,
+        "batch": BATCH,
+        "samples": own.samples,
+        "optimiser": f"Adam, {rate(ask):g}, halved after every third of the epochs",
+        "mean": MEAN,
+        "rho": RHO,
+        "likelihood": NOISE,
+        "training_points": TRAIN,
+        "draws": {"lppd": own.draws, "bands": own.functions},
+    }
+
+
+@functools.lru_cache(maxsize=8)
+def rate(ask: Ask) -> float:
+    """The learning rate at the start: of three, the one with which the free energy of one belief ends lowest."""
+    own = size(ask)
+    told = {"rates": RATES, "width": own.width, "epochs": own.epochs, "samples": own.samples, "seed": CHOOSING}
+    ends = kept(ask, "regression-rate", told | {"device": ask.device or "cpu"}, lambda: {"ends": _ends(ask)})["ends"]
+    return RATES[int(np.argmin(ends))]
+
+
+def _ends(ask: Ask) -> list[float]:
+    ask.say("regression: which learning rate")
+    learner, many = Setting().learner(size(ask).samples), len(RATES)
+    lr = [falling(ask, one) for one in RATES]
+    likelihood = doxa.likelihoods.gaussian(NOISE)
+    beliefs = learned(ask, [learner] * many, [CHOOSING] * many, likelihood, lr=lr, watched=False)
+    return [float(np.mean(energies(belief)[-_tail(energies(belief)) :])) for belief in beliefs]
+
+
+def falling(ask: Ask, start: float) -> Any:
+    """A rate that is halved after every third of the epochs."""
+    return doxa.rates.step(start, max(1, size(ask).epochs // 3))
+
+
+def energies(belief: Belief) -> list[float]:
+    """The free energy of every epoch: N times the mean NLL while it was learned, and the KL at its end."""
+    return [TRAIN * row["nll"] + row["kl"] for row in belief.record.history]
+
+
+def records(ask: Ask, fleet: str) -> Records:
+    """All that is kept of a fleet's beliefs, by setting and seed; trained once, whichever figure asks first."""
+    members, own = FLEETS[fleet], seeds(ask)
+    told = settings(ask) | {"fleet": fleet, "seeds": own, "device": ask.device or "cpu"}
+    return kept(ask, f"regression-{fleet}".replace(" ", "-"), told, lambda: _trained(ask, fleet, members, own))
+
+
+def _trained(ask: Ask, fleet: str, members: Sequence[Setting], own: Sequence[int]) -> Records:
+    ask.say(f"regression, {fleet}: {len(members) * len(own)} nets")
+    likelihood = doxa.likelihoods.gaussian(members[0].noise)
+    pairs = [(member, seed) for member in members for seed in own]
+    learners = {member: member.learner(size(ask).samples) for member in members}
+    beliefs = learned(ask, [learners[member] for member, _ in pairs], [seed for _, seed in pairs], likelihood)
+    found: Records = {}
+    for (member, seed), belief in zip(pairs, beliefs, strict=True):
+        found.setdefault(member.name, []).append({"seed": seed, **record(ask, belief, seed == own[0])})
+    return found
+
+
+def learned(
+    ask: Ask,
+    learners: Sequence[Learner],
+    own: Sequence[int],
+    likelihood: Likelihood,
+    nets: Sequence[Any] | None = None,
+    lr: Sequence[Any] | None = None,
+    optimiser: Any = None,
+    watched: bool = True,
+) -> list[Belief]:
+    """Beliefs about each seed's own curve, trained side by side."""
+    distinct = sorted(set(own))
+    curves = {seed: curve(seed, TRAIN) for seed in distinct}
+    place = {seed: i for i, seed in enumerate(distinct)}
+    table = tuple(np.concatenate([getattr(curves[s], part) for s in distinct]) for part in ("x_train", "y_train"))
+    epochs = size(ask).epochs
+    net = doxa.nets.mlp(1, (size(ask).width,) * 2, 1)
+    test = curves[distinct[0]]
+    return doxa.fleet(
+        list(nets) if nets is not None else net,
+        table,
+        learners=list(learners),
+        likelihood=likelihood,
+        seeds=list(own),
+        lr=list(lr) if lr is not None else falling(ask, rate(ask)),
+        rows=[np.arange(TRAIN) + TRAIN * place[seed] for seed in own],
+        epochs=epochs,
+        batch_size=BATCH,
+        optimiser=optimiser,
+        device=ask.device,
+        progress=ask.progress,
+        watch=partial(_rmse, test) if watched else None,
+        watch_every=size(ask).every,
+    )
+
+
+def _rmse(test: Curve, beliefs: list[Belief]) -> list[dict[str, float]]:
+    """The error of the mean prediction, wherever the curve is asked for."""
+    y = torch.as_tensor(test.y_test)
+    answers = doxa.predict(beliefs, test.x_test, samples=20)
+    return [{"rmse": float((a.mean.cpu() - y).square().mean().sqrt())} for a in answers]
+
+
+def record(ask: Ask, belief: Belief, drawn: bool) -> dict[str, Any]:
+    """What the figures need to know of a trained belief; functions and bands of the one that is `drawn` alone."""
+    own = size(ask)
+    test, fresh = curve(FRESH), curve(FRESH + 1, 2000)
+    history = belief.record.history
+    energy = energies(belief)
+    end = float(np.mean(energy[-_tail(energy) :]))
+    log_p = belief.predict(test.x_test, own.draws).log_prob(torch.as_tensor(test.y_test).to(belief.posterior.mean))
+    known = inside(test.x_test[:, 0])
+    found: dict[str, Any] = {
+        "free_energy": thinned(energy),
+        "rmse": [[k + 1, row["rmse"]] for k, row in enumerate(history) if "rmse" in row],
+        "final": {"free_energy": end, "kl": history[-1]["kl"]},
+        "differences": variance_of_differences(energy),
+        "epochs_to_5_percent": epochs_to(energy, end + 0.05 * abs(end)),
+        "epochs_of_95_percent": epochs_to(energy, end + 0.05 * (energy[0] - end)),
+        "random": belief.layout.random,
+        "lppd": float(lppd(log_p)),
+        "lppd_error": float(lppd_error(log_p)),
+        "lppd_bias": float(lppd_bias(log_p)),
+        "lppd_inside": float(lppd(log_p[:, torch.as_tensor(known, device=log_p.device)])),
+        **spread(_functions(belief, own.functions)),
+        "coverage": coverage(belief, fresh, own.functions),
+    }
+    if drawn:
+        x = grid(own.points)
+        outputs = belief.predict(x, own.functions).outputs[..., 0]
+        found["band"] = band(x[:, 0], outputs)
+        found["functions"] = outputs[:10].tolist()
+        found["training"] = points(belief)
+    return found
+
+
+def _functions(belief: Belief, draws: int) -> Callable[[Any], Tensor]:
+    return lambda x: belief.predict(x, draws).outputs[..., 0]
+
+
+def points(belief: Belief | None = None, seed: int = 0, many: int = 128) -> dict[str, list[float]]:
+    """A batch of the training points, to be drawn."""
+    own = curve(belief.record.settings["seed"] if belief is not None else seed, TRAIN)
+    return {"x": own.x_train[:many, 0].tolist(), "y": own.y_train[:many, 0].tolist()}
+
+
+def grid(many: int) -> Any:
+    return np.linspace(-0.5, 1.5, many, dtype=np.float32)[:, None]
+
+
+def band(x: Any, outputs: Tensor) -> dict[str, Any]:
+    """The mean and quantiles of functions [S, B]."""
+    levels = torch.tensor(LEVELS, dtype=torch.float64, device=outputs.device)
+    quantiles = torch.quantile(outputs.double(), levels, dim=0)
+    named = {f"{level:g}": row.tolist() for level, row in zip(LEVELS, quantiles, strict=True)}
+    return {"x": [float(v) for v in x], "mean": outputs.double().mean(0).tolist(), "quantiles": named}
+
+
+def inside(x: Any) -> Any:
+    return (x >= INSIDE[0]) & (x <= INSIDE[1])
+
+
+def outside(x: Any) -> Any:
+    return np.logical_or.reduce([(x >= low) & (x <= high) for low, high in OUTSIDE])
+
+
+def spread(functions: Callable[[Any], Tensor]) -> dict[str, float]:
+    """The mean inter-quartile range amid the data and away from them, and how many times the one is the other."""
+    x = grid(401)
+    outputs = functions(x).double()
+    low, high = torch.quantile(outputs, torch.tensor([0.25, 0.75], dtype=torch.float64, device=outputs.device), dim=0)
+    width = (high - low).cpu().numpy()
+    amid, away = float(width[inside(x[:, 0])].mean()), float(width[outside(x[:, 0])].mean())
+    return {"iqr_inside": amid, "iqr_outside": away, "iqr_ratio": away / amid}
+
+
+def coverage(belief: Belief, fresh: Curve, draws: int) -> dict[str, float]:
+    """The share of fresh points amid the data that lie in the central 90 %: of the functions, and with their noise."""
+    answer = belief.predict(fresh.x_train, draws)
+    y = torch.as_tensor(fresh.y_train).to(belief.posterior.mean)
+    functions = answer.outputs.double()
+    levels = torch.tensor([0.05, 0.95], dtype=torch.float64, device=y.device)
+    low, high = torch.quantile(functions, levels, dim=0)
+    noisy = answer.quantile(0.05), answer.quantile(0.95)
+    return {
+        "functions": float(((y >= low) & (y <= high)).double().mean()),
+        "with_noise": float(((y >= noisy[0]) & (y <= noisy[1])).double().mean()),
+    }
+
+
+def thinned(values: Sequence[float], most: int = 150) -> list[list[float]]:
+    """[epoch, value] of so many epochs, evenly, with the first and the last."""
+    chosen = sorted({round(k) for k in np.linspace(0, len(values) - 1, min(most, len(values)))})
+    return [[k + 1, float(values[k])] for k in chosen]
+
+
+def variance_of_differences(energy: Sequence[float]) -> dict[str, float]:
+    """Var(F_{t+1} − F_t) over all epochs, and over the last third, where its fall no longer counts."""
+    steps = np.diff(np.asarray(energy, dtype=np.float64))
+    return {
+        "all": float(steps.var()),
+        "last_third": float(steps[-max(2, len(steps) // 3) :].var()),
+    }
+
+
+def epochs_to(energy: Sequence[float], threshold: float) -> int:
+    """The first epoch in which the free energy, averaged over eleven, is at most the threshold; all, where none is."""
+    below = np.flatnonzero(smoothed(energy) <= threshold)
+    return int(below[0]) + 1 if len(below) else len(energy)
+
+
+def smoothed(values: Sequence[float], window: int = 11) -> Any:
+    """A running mean, of as many as there are at the ends."""
+    given = np.asarray(values, dtype=np.float64)
+    window = min(window, len(given))
+    counts = np.convolve(np.ones_like(given), np.ones(window), mode="same")
+    return np.convolve(given, np.ones(window), mode="same") / counts
+
+
+def _tail(energy: Sequence[float]) -> int:
+    """Epochs at the end over which the final value is averaged."""
+    return max(1, len(energy) // 50)
+
+
+def mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))
+
+
+def error(values: Sequence[float]) -> float | None:
+    """The standard error of the mean over seeds; None for one of them."""
+    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+
+
+def average(curves: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
+    """[x, mean y] of curves [[x, y], …] at the same places."""
+    return [[rows[0][0], mean([row[1] for row in rows])] for rows in zip(*curves, strict=True)]
+
+
+def ensembles(ask: Ask) -> Mapping[str, Records]:
+    """Twenty-five plain nets, and as many trained with dropout, for each seed: bands over nets, not over draws."""
+    own = seeds(ask)
+    kinds: dict[str, Learner] = {"plain": doxa.learners.point(), "dropout": doxa.learners.dropout(0.5)}
+    return {
+        kind: kept(
+            ask,
+            f"regression-ensemble-{kind}",
+            settings(ask) | {"kind": kind, "ensemble": size(ask).ensemble, "seeds": own, "device": ask.device or "cpu"},
+            partial(_ensemble, ask, kind, learner, own),
+        )
+        for kind, learner in kinds.items()
+    }
+
+
+def _ensemble(ask: Ask, kind: str, learner: Learner, own: Sequence[int]) -> Records:
+    many = size(ask).ensemble
+    ask.say(f"regression, {many * len(own)} {kind} nets")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        nets = [doxa.nets.mlp(1, (size(ask).width,) * 2, 1) for _ in range(many * len(own))]
+    pairs = [seed for seed in own for _ in range(many)]
+    beliefs = learned(ask, [learner] * len(nets), pairs, doxa.likelihoods.gaussian(NOISE), nets, watched=False)
+    found: list[dict[str, Any]] = []
+    x = grid(size(ask).points)
+    for k, seed in enumerate(own):
+        members = beliefs[k * many : (k + 1) * many]
+        functions = partial(_at_means, members)
+        row: dict[str, Any] = {"seed": seed, **spread(functions)}
+        if learner.nets == 1 and kind == "dropout":
+            row["with_masks"] = spread(partial(_with_masks, members, size(ask).functions))
+        if seed == own[0]:
+            row |= {"band": band(x[:, 0], functions(x)), "training": points(seed=seed)}
+        found.append(row)
+    return {kind: found}
+
+
+def _at_means(members: Sequence[Belief], x: Any) -> Tensor:
+    """What each net says with its trained weights, nothing dropped [K, B]."""
+    return torch.cat([one.predict_at_mean(x).outputs[..., 0] for one in members])
+
+
+def _with_masks(members: Sequence[Belief], draws: int, x: Any) -> Tensor:
+    """What the nets say when units are dropped while predicting too [K·S, B]."""
+    each = max(1, draws // len(members))
+    return torch.cat([one.predict(x, each, seed=k).outputs[..., 0] for k, one in enumerate(members)])

@@ -1,0 +1,202 @@
+"""Pages of replications: complete with and without results, true to the files, and safe from what these hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from doxa.replicate import TABLE, Artefact, Ask, Claim, perform, write
+from doxa.replicate.show import Area, Chart, Dots, Images, Line, Table
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "results"
+KEPT = sorted(path for path in RESULTS.glob("*/*.json") if path.parent.name not in ("bench", "parts"))
+X = [0.0, 0.5, 1.0]
+CLAIMS = (
+    Claim("C-X-2", "a <b>bold</b> claim | with *stars*", "ratio < 0.8"),
+    Claim("C-X-10", "many values", "each > 0"),
+    Claim("C-X-1", "cannot be decided", "none"),
+)
+
+
+def run(ask: Ask) -> dict[str, Any]:
+    first, second, third = CLAIMS
+    return {
+        "settings": {"prior_scale": 0.5, "widths": [400, 800]},
+        "seeds": [0, 1, 2],
+        "verdicts": [
+            first.judged(True, 0.5493, 0.021, [0, 1, 2], "as written"),
+            second.judged(False, {"BNN": 8.4, "DNN": -1.25}, None, [0]),
+            third.judged(None, None),
+        ],
+    }
+
+
+def show(found: Any) -> list[Any]:
+    band = [Area("5–95 %", X, X, [2.0, 2.0, 3.0], like="mean")]
+    return [
+        Chart("One & two", "Both rise.", "x", "y", [Line("mean", X, X)], band, [Dots("data", X, X)]),
+        Chart("Again", "It rises.", "x", "y", [Line("mean", X, X)]),
+        Table("Scores", ("model", "NLL"), [["a | b", "**0.12 ± 0.03**"]], says="Lower is better."),
+        Images("Digits", "A dot.", ("image", "perturbed"), [[[[0.0, 1.0]], [[1.0, 0.0]]]]),
+    ]
+
+
+MADE = Artefact(
+    "weight-uncertainty/figure-99",
+    "A figure",
+    ("X-1",),
+    run,
+    CLAIMS,
+    reference={"lppd": {"0": -120.34, "1": -3.21}, "error": {"400": {"BNN": 1.31}}, "ratio": 0.549, "note": "one run"},
+    left_open=("the rate: 1e-3",),
+    departures={"full": ("three seeds",)},
+    takes=("a second", "an hour"),
+    show=show,
+    group="regression",
+)
+OTHER = replace(MADE, name="weight-uncertainty/uci-study", group="new", claims=(Claim("C-X-3", "w", "c"),))
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A folder with a full result of the first of two made-up artefacts."""
+    write(tmp_path, perform(MADE, Ask(full=True)))
+    return tmp_path
+
+
+def known() -> dict[str, Artefact]:
+    return {each.name: each for each in (MADE, OTHER)}
+
+
+def test_a_section_has_all_that_a_reader_asks_for(hook: Any, made: Path) -> None:
+    text = hook("replications").pages(known(), made)["replications/weight-uncertainty/regression.md"]
+    for words in (
+        "# Weight uncertainty: Regression",
+        "## Figure 99 { #figure-99 }",
+        "| lppd | document |",
+        "| 0 | −120.34 |",
+        "| error | BNN |",
+        "Ratio: 0.549.",
+        "One run.",
+        "the rate: 1e-3",
+        "three seeds",
+        "doxa replicate weight-uncertainty/figure-99 --full --out results",
+        "`results/weight-uncertainty/figure-99.json`",
+        "3 seeds",
+        "prior scale 0.5; widths 400, 800",
+        "**0.12\u00a0±\u00a00.03**",
+        "a &#124; b",
+        "0.549\u00a0±\u00a00.021",
+        "BNN 8.4; DNN −1.25",
+        "One &amp; two",
+    ):
+        assert words in text, words
+    assert text.count('<svg class="plot') == 2
+    assert text.count("data:image/png;base64,") == 2
+    assert text.count('class="key"') == 4
+    assert "<b>bold" not in text
+    assert "*stars*" not in text
+
+
+def test_a_page_without_results_says_so(hook: Any, tmp_path: Path) -> None:
+    pages = hook("replications").pages(known(), tmp_path)
+    assert set(pages) == {f"replications/weight-uncertainty/{group}.md" for group in ("regression", "new")}
+    text = pages["replications/weight-uncertainty/new.md"]
+    assert "# Weight uncertainty: New" in text
+    assert "## UCI study { #uci-study }" in text
+    assert "Not run yet at full size, which takes an hour" in text
+    assert "C‑X‑3" in text
+    assert "<svg" not in text
+
+
+def test_a_quick_result_does_not_stand_for_a_full_one(hook: Any, tmp_path: Path) -> None:
+    write(tmp_path, perform(MADE, Ask()))
+    text = hook("replications").pages(known(), tmp_path)["replications/weight-uncertainty/regression.md"]
+    assert "Not run yet" in text
+
+
+def test_every_claim_is_in_the_table_in_order_and_counted(
+    hook: Any, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replications = hook("replications")
+    monkeypatch.setattr(replications, "RESULTS", made)
+    monkeypatch.setattr(replications, "artefacts", known)
+    text = replications.every_claim()
+    assert re.findall(r"^\| (C\S+) \|", text, re.MULTILINE) == ["C‑X‑1", "C‑X‑2", "C‑X‑3", "C‑X‑10"]
+    assert re.findall(r'<b class="verdict \w+">(.+?)</b>', text) == ["OPEN", "PASS", "not run yet", "FAIL"]
+    assert text.count("](replications/weight-uncertainty/regression.md#figure-99)") == 3
+    assert replications.count() == "Of 4 claims 1 holds, 1 does not hold, 1 stays open and 1 is not run yet."
+    listed = replications.every_replication()
+    assert "](replications/weight-uncertainty/new.md#uci-study)" in listed
+    assert "not run yet" in listed
+
+
+def test_links_lead_to_headings_that_are_there(hook: Any, made: Path) -> None:
+    pages, addresses = hook("replications").pages(known(), made), hook("addresses")
+    for artefact in known().values():
+        path, _, anchor = addresses.link(artefact).partition("](")[2].rstrip(")").partition("#")
+        assert f"{{ #{anchor} }}" in pages[path]
+
+
+def test_a_count_of_one_verdict_alone_is_a_sentence(hook: Any) -> None:
+    counted = hook("claims").counted
+    assert counted(Counter({"PASS": 3})) == "Of 3 claims 3 hold."
+    assert counted(Counter()) == "No claim is judged yet."
+
+
+def test_the_pages_of_what_is_registered_have_a_section_for_each_and_every_claim(hook: Any) -> None:
+    pages = "\n".join(hook("replications").pages(TABLE, RESULTS).values())
+    summary = hook("replications").every_claim()
+    for artefact in TABLE.values():
+        assert f"{{ #{hook('addresses').anchor(artefact)} }}" in pages
+        for claim in artefact.claims:
+            assert f"| {claim.name.replace('-', '‑')} |" in summary
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_a_kept_result_is_a_full_one_of_a_replication_as_it_is_now(path: Path) -> None:
+    found = json.loads(path.read_text(encoding="utf-8"))
+    artefact = TABLE[f"{path.parent.name}/{path.stem}"]
+    assert found["settings"]["size"] == "full", "a quick result is not kept"
+    assert found["artefact"] == artefact.name
+    assert {(v["claim"], v["words"], v["criterion"]) for v in found["verdicts"]} == {
+        (claim.name, claim.words, claim.criterion) for claim in artefact.claims
+    }
+    assert path.stat().st_size < 200_000, "curves of some hundred points are enough for a page"
+
+
+def test_a_claim_of_two_replications_counts_once_and_holds_only_where_both_say_so(hook: Any, made: Path) -> None:
+    tally, twin = hook("claims").tally, replace(MADE, name="weight-uncertainty/figure-98")
+    assert tally({**known(), twin.name: twin}, made) == Counter({"FAIL": 1, "not run yet": 3})
+    write(made, perform(twin, Ask(full=True)))
+    assert tally({**known(), twin.name: twin}, made) == Counter({"FAIL": 1, "PASS": 1, "OPEN": 1, "not run yet": 1})
+
+
+def test_the_readme_counts_what_is_kept(hook: Any) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    kept = [TABLE[f"{path.parent.name}/{path.stem}"] for path in KEPT]
+    for document in {hook("addresses").document(each) for each in kept}:
+        some = {each.name: each for each in kept if hook("addresses").document(each) == document}
+        told = hook("claims").tally(some, RESULTS)
+        row = f"| {document} | {len(some)} | {told['PASS']} | {told['FAIL']} | {told['OPEN']} |"
+        assert row in readme, f"the README should say: {row}"
+
+
+def test_the_pages_stand_below_the_summary_in_the_navigation(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    replications = hook("replications")
+    monkeypatch.setattr(replications, "artefacts", known)
+    config = SimpleNamespace(nav=[{"Home": "index.md"}, {"Replications": "replications.md"}])
+    below = replications.on_config(config).nav[1]["Replications"]
+    assert below == [
+        {"Every claim": "replications.md"},
+        {"Regression": "replications/weight-uncertainty/regression.md"},
+        {"New": "replications/weight-uncertainty/new.md"},
+    ]
