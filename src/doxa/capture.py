@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -31,22 +32,51 @@ def captured(
     """
     if problem.start.device.type != "cuda":
         return None
-    why = _why_not(problem, optimiser, source)
-    if why is None:
+
+    def make(compiled: bool) -> Captured:
         assert isinstance(source, InMemory)
+        return Captured(training, optimiser, source, words, compiled)
+
+    return tried(make, training, why_not(problem, optimiser, source), steps)
+
+
+Made = TypeVar("Made")
+
+
+def tried(make: Callable[[bool], Made], training: Training, why: str | None, steps: int) -> Made | None:
+    """What `make` records, the nets compiled where so many `steps` repay it; None, and a warning, where it cannot."""
+    if why is None:
         for compiled in (True, False) if steps >= REPAYS else (False,):
             try:
-                return Captured(training, optimiser, source, words, compiled)
+                return make(compiled)
             except RuntimeError as error:
                 training.passes.compiled = False
                 said = str(error.__context__ or error).splitlines()[0]
                 short = isinstance(error, torch.OutOfMemoryError)
                 why = "there is too little memory for a recording" if short else f"the net cannot be recorded ({said})"
-    warnings.warn(f"steps are not captured as a CUDA graph, which makes them slower: {why}", stacklevel=6)
+    warnings.warn(f"steps are not captured as a CUDA graph, which makes them slower: {why}", stacklevel=7)
     return None
 
 
-def _why_not(problem: Problem, optimiser: Any, source: Feed) -> str | None:
+def record(
+    step: Callable[[], None], reset: Callable[[], Any], device: torch.device, aside: Any, pool: Any = None
+) -> torch.cuda.CUDAGraph:
+    """A step that needs no word from the CPU as a graph, on a stream `aside`; `reset` comes before it each time."""
+    here = torch.cuda.current_stream(device)
+    aside.wait_stream(here)
+    with torch.cuda.stream(aside):
+        for _ in range(WARM):
+            reset()
+            step()
+    here.wait_stream(aside)
+    reset()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=pool, stream=aside):
+        step()
+    return graph
+
+
+def why_not(problem: Problem, optimiser: Any, source: Feed) -> str | None:
     if not isinstance(source, InMemory):
         return "the data comes from a DataLoader; give it as a pair (x, y)"
     if isinstance(optimiser, TorchAtWork):
@@ -115,18 +145,10 @@ class Captured:
         aside, pool = torch.cuda.Stream(self.words.device), None
         try:
             for length in sorted(set(self.lengths), reverse=True):
-                aside.wait_stream(torch.cuda.current_stream(self.words.device))
-                with torch.cuda.stream(aside):
-                    for _ in range(WARM):
-                        self.position.zero_()
-                        self._step(length)
-                torch.cuda.current_stream(self.words.device).wait_stream(aside)
-                self.position.zero_()
-                graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph, pool=pool, stream=aside):
-                    self._step(length)
-                pool = graph.pool()
-                self.graphs[length] = graph
+                self.graphs[length] = record(
+                    functools.partial(self._step, length), self.position.zero_, self.words.device, aside, pool
+                )
+                pool = self.graphs[length].pool()
         finally:
             torch.cuda.current_stream(self.words.device).wait_stream(aside)
             with torch.no_grad():

@@ -164,6 +164,7 @@ class Training(Protocol):
     """Learners at work on K nets: parameters for the optimiser, a step that fills their gradients, beliefs to show."""
 
     parameters: Sequence[Tensor]  # [K, ·] each
+    mean: Tensor  # [K, P]: the middle of what is believed of each net's weights
     nets: int  # K: rows of every parameter
     members: int  # beliefs they make: an ensemble makes one of several nets
     passes: Any  # how the nets run; `passes.compiled` may be set
@@ -178,6 +179,10 @@ class Training(Protocol):
 
     def descend(self, now: Now, pace: Pace, moments: Sequence[Moments]) -> None:
         """Take Adam's step instead, in as few passes as can be."""
+        ...
+
+    def draw(self, stream: Stream) -> Tensor:
+        """A draw of each net's weights [K, P] as they are believed now, without a word from the CPU."""
         ...
 
     def posterior(self, member: int) -> Posterior:

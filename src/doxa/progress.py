@@ -10,8 +10,18 @@ from typing import Any
 class Progress:
     """Epoch, NLL, KL and validation score, as they come; silent unless a person is watching."""
 
-    def __init__(self, wanted: bool, epochs: int, batches: int, done: int, members: int = 1, part: str = "") -> None:
+    def __init__(
+        self,
+        wanted: bool,
+        epochs: int,
+        batches: int,
+        done: int,
+        members: int = 1,
+        part: str = "",
+        unit: str = "epoch",
+    ) -> None:
         self.epochs, self.batches, self.done, self.members, self.part = epochs, batches, done, members, part
+        self.unit = unit
         self.words = ""
         self.bar: Any = None
         if wanted and sys.stderr.isatty():
@@ -38,7 +48,7 @@ class Progress:
         if self.bar is not None:
             epoch = min(done // self.batches + 1, self.epochs)
             self.bar.update(
-                self.task, completed=done, description=f"{self.part}epoch {epoch}/{self.epochs}", words=self.words
+                self.task, completed=done, description=f"{self.part}{self.unit} {epoch}/{self.epochs}", words=self.words
             )
 
     def epoch(self, rows: list[dict[str, float]]) -> None:

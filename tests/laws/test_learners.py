@@ -15,6 +15,10 @@ import doxa
 from doxa import kl_weights, learners, likelihoods, noise, posteriors, priors, rates
 from doxa.contracts import Moment, Schedule
 from doxa.errors import Interrupted
+from doxa.feed import InMemory
+from doxa.fit import Member, pose
+from doxa.philox import Stream
+from doxa.randomness import seed_of
 from zoo import CASES
 
 ROWS, SIZE, NOISE, PRIOR = 96, 4, 0.5, 0.7
@@ -295,3 +299,28 @@ def test_every_epoch_checkpoint_resumes_to_the_same_bytes(tmp_path) -> None:
             small(learner, folder, net=wrapped(4 + stop))
         small(learner, folder, net=wrapped(), resume=True)
         assert (folder / "belief.doxa").read_bytes() == whole
+
+
+@pytest.mark.parametrize("name", ["point", "shared", "per layer", "dropout", "ensemble"])
+def test_a_draw_of_a_training_is_one_of_its_posterior(name: str) -> None:
+    """All nets at once, from device counters: what each net's own posterior draws from the same stream."""
+    learner = {
+        "point": learners.point(),
+        "shared": learners.variational(priors.gaussian(1.0)),
+        "per layer": learners.variational(priors.gaussian(1.0), posterior=posteriors.mean_field("layer")),
+        "dropout": learners.dropout(0.4, 0.2),
+        "ensemble": learners.ensemble(learners.variational(priors.gaussian(1.0)), 2),
+    }[name]
+    source = InMemory(torch.randn(6, SIZE), torch.randn(6, 1), 3)
+    members = [Member(nn.Sequential(nn.Linear(SIZE, 5), nn.ReLU(), nn.Linear(5, 1)), learner, seed) for seed in (1, 2)]
+    problem = pose(members, source, likelihoods.gaussian(1.0), None, torch.device("cpu"), None)
+    training = learner.start(problem, [learner, learner])
+    keys = [("draw", k) for k in range(training.nets)]
+    found = training.draw(Stream(torch.tensor([seed_of((*key, 0)) for key in keys])))
+    own = [training.posterior(m) for m in range(2)]
+    each = [part for posterior in own for part in getattr(posterior, "members", (posterior,))]
+    for row, posterior, key in zip(found, each, keys, strict=True):
+        ((right, _),) = posterior.draws(1, key)
+        torch.testing.assert_close(row, right, rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(training.mean.detach(), torch.stack([p.mean for p in each]))
+    assert name == "point" or not torch.equal(found, training.mean.detach())

@@ -1,6 +1,6 @@
 """JUDGE: what a belief is worth. To add a metric: a file here and a line in TABLE, under what it takes."""
 
-from doxa.judge import attacks
+from doxa.judge import attacks, bandits
 from doxa.judge.calibration import Reliability, ece, ece_adaptive, ece_classwise, reliability, reliability_all_classes
 from doxa.judge.crps import crps_gaussian_mixture
 from doxa.judge.evidence import evidence
@@ -41,6 +41,7 @@ __all__ = [
     "Reliability",
     "attacks",
     "auroc",
+    "bandits",
     "brier",
     "coverage",
     "crps_gaussian_mixture",

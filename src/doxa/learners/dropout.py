@@ -17,7 +17,7 @@ from doxa.learners.point import PointTraining
 from doxa.noise.interception import Apply, Site
 from doxa.noise.source import Source, kept
 from doxa.posteriors import dropout as posterior
-from doxa.posteriors.dropout import masks
+from doxa.posteriors.dropout import masked_by, masks
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ class Dropout:
             noise={s.name: "dropout" if s.name in rates else "point" for s in layout.slots},
             sites=sites,
             rule=partial(drop, rates),
+            drawn=partial(masked_by, masked),
         )
 
 

@@ -72,6 +72,7 @@ class EnsembleTraining:
         self.nets, self.members = inner.nets, inner.nets // size
         self.parameters, self.noise, self.passes = inner.parameters, inner.noise, inner.passes
         self.step, self.fill_gradients, self.descend = inner.step, inner.fill_gradients, inner.descend
+        self.mean, self.draw = inner.mean, inner.draw
         self.state = inner.state
 
     def _nets(self, member: int) -> range:

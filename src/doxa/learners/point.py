@@ -16,6 +16,7 @@ from doxa.layout import not_finite, settle
 from doxa.learners.passes import Passes, Sites
 from doxa.noise.interception import Rule
 from doxa.noise.leaves import ROWS, Gathered, leaves_of, runs
+from doxa.philox import Stream
 from doxa.posteriors import delta
 from doxa.posteriors.divergence import kl
 
@@ -61,8 +62,10 @@ class PointTraining:
         noise: dict[str, str] | None = None,
         sites: Sites | None = None,
         rule: Rule | None = None,
+        drawn: Callable[[Tensor, Stream], Tensor] = lambda mean, stream: mean,
     ) -> None:
         self.problem, self.priors, self.slopes, self.believe = problem.light(), priors, slopes, believe
+        self.drawn = drawn
         self.nets = self.members = len(priors)
         self.mean = problem.start.clone().requires_grad_()
         leaves = leaves_of(problem.layout, self.mean.detach(), problem.together)
@@ -105,6 +108,10 @@ class PointTraining:
     def descend(self, now: Now, pace: Pace, moments: Sequence[Moments]) -> None:
         for span, rows in self._gradients(now):
             adam(self.mean.detach()[:, span], rows, pace, moments[0].part(span))
+
+    @torch.no_grad()
+    def draw(self, stream: Stream) -> Tensor:
+        return self.drawn(self.mean.detach().clone(), stream)
 
     def posterior(self, member: int) -> Posterior:
         return self.believe(self.mean.detach()[member].clone(), member)

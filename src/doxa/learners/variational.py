@@ -25,6 +25,7 @@ from doxa.flat import (
     adam,
     collect,
     descend,
+    draw,
     fill_gradients,
     fill_scale,
     makes_again,
@@ -318,6 +319,15 @@ class VariationalTraining:
                 descend(slopes, pace, of_mean.part(span), of_rho.part(span))
         if tail is not None:
             adam(mean[:, random:], tail, pace, of_mean.part(slice(random, None)))
+
+    @torch.no_grad()
+    def draw(self, stream: Stream) -> Tensor:
+        if self.groups is not None:
+            self._spread_scale()
+        w, random = self.mean.detach().clone(), self.problem.layout.random
+        rho = self.rho.detach() if self.groups is None else None
+        draw(w[:, :random], self.mean.detach()[:, :random], self.scale, None, rho, stream)
+        return w
 
     def posterior(self, member: int) -> Posterior:
         return MeanField(self.mean.detach()[member].clone(), self.rho.detach()[member].clone(), self.groups)

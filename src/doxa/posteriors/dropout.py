@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from doxa.layout import Layout
-from doxa.philox import fill_kept
+from doxa.philox import Stream, fill_kept
 from doxa.probe import Uses
 from doxa.randomness import Key, stream_of
 
@@ -75,17 +75,21 @@ class Dropout:
 
     def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
         for s in range(samples):
-            stream, w = stream_of((*key, s), self.mean.device), self.mean.clone()
-            for i, m in enumerate(self.masked):
-                kept = w.new_empty(1, m.channels)
-                fill_kept(kept, stream.other(i), m.rate)
-                w[m.start : m.stop].unflatten(0, m.shape).mul_(m.spread(kept[0]))
-            yield w, 0
+            yield masked_by(self.masked, self.mean[None].clone(), stream_of((*key, s), self.mean.device))[0], 0
 
     def pruned(self, keep: Tensor) -> Dropout:
         mean = self.mean.clone()
         mean[: self.random] *= keep
         return replace(self, mean=mean)
+
+
+def masked_by(masked: Sequence[Masked], w: Tensor, stream: Stream) -> Tensor:
+    """Weights [K, P] with channels dropped by each net's stream, in place."""
+    for i, m in enumerate(masked):
+        kept = w.new_empty(len(w), m.channels)
+        fill_kept(kept, stream.other(stream.number + i), m.rate)
+        w[:, m.start : m.stop].unflatten(1, m.shape).mul_(torch.vmap(m.spread)(kept))
+    return w
 
 
 def masks(layout: Layout, uses: Uses, rate: float, input_rate: float) -> tuple[Masked, ...]:

@@ -1,0 +1,89 @@
+"""Curves and agents beside each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from doxa.errors import BadInput, whole
+
+
+@dataclass(frozen=True)
+class Line:
+    """A straight line through the end of a curve: its slope a step, and the share of variance that it explains."""
+
+    slope: float
+    r2: float
+
+
+def slope(curve: Tensor, share: float = 0.5) -> Line:
+    """The line of least squares through the last `share` of a curve [T].
+
+    slope = Cov(t, y) / Var(t),  R² = Cov(t, y)² / (Var(t) Var(y))
+
+    A curve that does not move at all is its own line, with R² = 1.
+    """
+    if not 0 < share <= 1:
+        raise BadInput(f"share must be above 0 and at most 1, got {share}")
+    y = torch.as_tensor(curve).double()
+    y = y[len(y) - max(2, round(share * len(y))) :]
+    if len(y) < 2:
+        raise BadInput(f"a line needs a curve of two points or more; got {len(y)}")
+    t = torch.arange(len(y), dtype=torch.float64)
+    t, y = t - t.mean(), y - y.mean()
+    both = float(t @ y)
+    total = float(t @ t) * float(y @ y)
+    return Line(both / float(t @ t), both**2 / total if total > 0 else 1.0)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """A mean of differences by seed, with its standard error, its interval, and the share of seeds in which a < b."""
+
+    mean: float
+    se: float
+    low: float
+    high: float
+    won: float
+
+
+def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> Paired:
+    """a − b by seed, of two agents that met the same: mean, and Student's interval of it.
+
+    mean ± t_{n−1} · s/√n,  s² the variance of the n differences
+
+    A draw counts as half won. Student (1908), The probable error of a mean.
+    """
+    if len(a) != len(b) or len(a) < 2:
+        raise BadInput(f"pairs need two lists of one length, with two seeds or more; got {len(a)} and {len(b)}")
+    differences = torch.tensor(a, dtype=torch.float64) - torch.tensor(b, dtype=torch.float64)
+    mean, se = float(differences.mean()), float(differences.std()) / math.sqrt(len(differences))
+    reach = student_quantile((1 + level) / 2, len(differences) - 1) * se
+    won = (differences < 0).double() + 0.5 * (differences == 0).double()
+    return Paired(mean, se, mean - reach, mean + reach, float(won.mean()))
+
+
+def student_quantile(q: float, freedom: int) -> float:
+    """The q-quantile of Student's t.
+
+    With t = √ν tan θ the density of θ is cos^{ν−1} θ / c; it is summed up by the trapezoidal rule.
+    """
+    if not 0 < q < 1:
+        raise BadInput(f"q must lie between 0 and 1, got {q}")
+    theta = torch.linspace(-math.pi / 2, math.pi / 2, 400_001, dtype=torch.float64)
+    below = torch.cumulative_trapezoid(theta.cos().clamp_min(0) ** (whole("freedom", freedom) - 1), theta)
+    i = int(torch.searchsorted(below / below[-1], q))
+    before = float(below[i - 1]) if i else 0.0
+    part = (q * float(below[-1]) - before) / (float(below[i]) - before)
+    return math.sqrt(freedom) * math.tan(float(theta[i]) + part * float(theta[1] - theta[0]))
+
+
+def thinned(curve: Tensor, points: int = 250) -> tuple[Tensor, Tensor]:
+    """At most so many points of a curve [T], evenly spaced, the last among them: steps counted from 1, and values."""
+    points = min(whole("points", points), len(curve))
+    at = (torch.arange(1, points + 1, dtype=torch.float64) * len(curve) / points).round().long()
+    return at, curve[at - 1]

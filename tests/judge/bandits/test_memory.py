@@ -1,0 +1,36 @@
+"""What is remembered: the latest, in any order."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+import torch
+
+from doxa.judge.bandits import Replay
+
+
+@pytest.mark.parametrize("pushes", [3, 7, 8, 30])
+def test_the_memory_holds_the_latest(pushes: int) -> None:
+    size, agents = 7, 2
+    replay = Replay(agents, size, torch.zeros(1))
+    last: list[deque[tuple[int, float]]] = [deque(maxlen=size) for _ in range(agents)]
+    for number in range(pushes):
+        cells, rewards = torch.tensor([number, 100 + number]), torch.tensor([0.5 * number, -1.0 * number])
+        replay.push(torch.tensor([number]), cells, rewards)
+        for k in range(agents):
+            last[k].append((int(cells[k]), float(rewards[k])))
+    count = int(replay.count(torch.tensor([pushes - 1])))
+    assert count == min(pushes, size)
+    for k in range(agents):
+        kept = zip(replay.cells[k, :count].tolist(), replay.rewards[k, :count].tolist(), strict=True)
+        assert sorted(kept) == sorted(last[k])
+
+
+def test_places_are_each_agent_s_own() -> None:
+    replay = Replay(2, 4, torch.zeros(1))
+    replay.cells[:] = torch.arange(8).view(2, 4)
+    replay.rewards[:] = -torch.arange(8.0).view(2, 4)
+    cells, rewards = replay.at(torch.tensor([1, 0, 1]), torch.tensor([[0, 3], [2, 2], [1, 0]]))
+    assert cells.tolist() == [[4, 7], [2, 2], [5, 4]]
+    assert rewards.tolist() == [[-4, -7], [-2, -2], [-5, -4]]

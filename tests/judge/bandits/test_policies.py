@@ -1,0 +1,151 @@
+"""Policies: what is chosen, given what is believed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from doxa import learners, likelihoods, optimisers, posteriors, priors
+from doxa.errors import BadInput
+from doxa.fit import Member
+from doxa.judge import bandits
+from doxa.judge.bandits.game import Rules
+from doxa.judge.bandits.play import begun
+from doxa.judge.bandits.scene import DRAWS
+from doxa.philox import Stream, fill_normals
+from judge.bandits.small import GAUSSIAN, LEARNERS, POLICIES, RULES, Knows, bandit, known, net
+
+FROZEN = {**RULES, "updates": 0, "steps": 2000, "memory": 4}
+
+
+def test_every_policy_has_an_example_under_the_laws() -> None:
+    assert {type(policy) for policy in POLICIES.values()} == {*bandits.TABLE.values()}
+
+
+def test_who_knows_all_regrets_nothing() -> None:
+    for policy in (bandits.greedy(), bandits.thompson(2)):
+        (found,) = bandits.play(Knows(), known(), [bandits.agent(learners.point(), policy)], **FROZEN)
+        assert not bool(found.regret.any())
+        assert not bool(found.expected_regret.any())
+
+
+def test_a_curious_agent_that_knows_all_regrets_in_proportion() -> None:
+    """Slope ε · E[regret of a random act], within four standard errors, on a straight line."""
+    game = known()
+    agents = [bandits.agent(learners.point(), bandits.greedy(e), seed=s) for e in (0.05, 0.5) for s in range(4)]
+    found = bandits.play(Knows(), game, agents, **FROZEN)
+    lost = game.expected.amax(1, keepdim=True) - game.expected
+    for outcome in found:
+        epsilon = outcome.agent.policy.epsilon
+        right, variance = epsilon * game.blind_regret, epsilon * float(lost.square().mean())
+        mean = float(outcome.expected_regret[-1]) / FROZEN["steps"]
+        assert abs(mean - right) < 4 * (variance / FROZEN["steps"]) ** 0.5
+    curve = torch.stack([o.expected_regret for o in found[4:]]).mean(0)
+    line = bandits.slope(curve)
+    assert line.r2 > 0.99
+    assert line.slope == pytest.approx(0.5 * game.blind_regret, rel=0.15)
+
+
+def test_a_curious_agent_is_curious_in_every_action_alike() -> None:
+    (found,) = bandits.play(
+        net(), bandit(), [bandits.agent(LEARNERS["point"], bandits.greedy(1.0))], **{**FROZEN, "steps": 3000}
+    )
+    counts = found.taken.bincount(minlength=3).double()
+    assert float((counts - 1000).abs().max()) < 4 * (3000 * 2 / 9) ** 0.5
+
+
+ZEROS = torch.zeros(3, 2)
+NOTHING = bandits.Bandit("nothing", ZEROS[:, :1], ZEROS, lambda rows, u: ZEROS[rows], ("a", "b"))
+
+
+class Biases(nn.Module):
+    """The reward of each action is a weight of its own: a bandit without contexts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values = nn.Linear(2, 1, bias=False)
+        nn.init.zeros_(self.values.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.values(x[:, -2:])
+
+
+@pytest.mark.parametrize(("draws", "gap"), [(1, 0.5), (2, 0.5), (1, 2.0)])
+def test_thompson_takes_an_action_as_often_as_it_is_best(draws: int, gap: float) -> None:
+    """With independent N(±gap/2, 1) beliefs of two actions: P = Φ(gap √S / √2)."""
+    one = Biases()
+    nn.init.constant_(one.values.weight, gap / 2)
+    one.values.weight.data[0, 1] *= -1
+    learner = learners.variational(priors.gaussian(1.0), posterior=posteriors.mean_field(scale=1.0))
+    (found,) = bandits.play(one, NOTHING, [bandits.agent(learner, bandits.thompson(draws))], **FROZEN)
+    right = 0.5 * (1 + torch.erf(torch.tensor(gap * draws**0.5 / 2)))
+    share = float((found.taken == 0).double().mean())
+    assert abs(share - float(right)) < 4 * float((right * (1 - right) / FROZEN["steps"]).sqrt())
+
+
+def test_thompson_of_an_ensemble_listens_to_one_member_at_a_time() -> None:
+    """Two of three members, of fixed opinions, prefer the second action: so do two thirds of the steps."""
+
+    class Opinion(Biases):
+        def reset_parameters(self) -> None:
+            with torch.no_grad():
+                self.values.weight.copy_(torch.tensor([[-1.0, 1.0]]))
+
+    one = Opinion()
+    one.values.weight.data.copy_(torch.tensor([[3.0, -3.0]]))
+    agents = [bandits.agent(learners.ensemble(learners.point(), 3), p) for p in (bandits.thompson(), bandits.greedy())]
+    drawn, averaged = bandits.play(one, NOTHING, agents, **FROZEN)
+    share = float((drawn.taken == 1).double().mean())
+    assert abs(share - 2 / 3) < 4 * (2 / 9 / FROZEN["steps"]) ** 0.5
+    # Averaged, the loud one wins.
+    assert not bool(averaged.taken.any())
+
+
+def test_the_posterior_of_neural_linear_is_the_closed_form() -> None:
+    """Against NumPy, from the features of the net as torch gives them; then its draws and choices."""
+    scale, sigma = 0.7, 0.3
+    agents = [bandits.agent(LEARNERS["point"], bandits.neural_linear(s), seed=s_) for s, s_ in ((scale, 0), (2.0, 1))]
+    members = [Member(net(a.seed), a.learner, a.seed, a.lr) for a in agents]
+    rules = Rules(steps=5, updates=1, batch_size=4, memory=16, prefill=11)
+    game = begun(members, bandit(), agents, likelihoods.gaussian(sigma), optimisers.adam(), None, rules)
+    policy = game.policy
+    policy.refresh(torch.tensor([11]))
+    for k, prior in enumerate((scale, 2.0)):
+        one = members[k].net
+        x = game.inputs[game.replay.cells[k, :11]]
+        phi = torch.cat([one[:2](x), torch.ones(11, 1)], 1).detach().numpy()
+        rewards = game.replay.rewards[k, :11].numpy()
+        precision = phi.T @ phi / sigma**2 + np.eye(9) / prior**2
+        covariance = np.linalg.inv(precision)
+        np.testing.assert_allclose(policy.mean[k], covariance @ phi.T @ rewards / sigma**2, rtol=1e-8, atol=1e-10)
+        factor = policy.factor[k].numpy()
+        np.testing.assert_allclose(factor @ factor.T, covariance, rtol=1e-8, atol=1e-10)
+    # A choice is the best action by mean + factor · z.
+    stream = Stream(game.words, 4)
+    z = torch.empty(2, 9, dtype=torch.float64)
+    fill_normals(z, stream.other(DRAWS))
+    x = game.inputs.view(30, 3, -1)[torch.tensor([3, 17])]
+    chosen = policy.choose(x, stream)
+    for k in range(2):
+        phi = torch.cat([members[k].net[:2](x[k]), torch.ones(3, 1)], 1).detach()
+        assert int(chosen[k]) == int((phi @ (policy.mean[k] + policy.factor[k] @ z[k])).argmax())
+
+
+def test_bad_settings_are_told_why() -> None:
+    with pytest.raises(BadInput, match="probability"):
+        bandits.greedy(1.5)
+    with pytest.raises(BadInput, match="at least 1"):
+        bandits.thompson(0)
+    with pytest.raises(BadInput, match="at most"):
+        bandits.thompson(10_000)
+    with pytest.raises(BadInput, match="positive"):
+        bandits.neural_linear(0.0)
+    with pytest.raises(BadInput, match="not an ensemble"):
+        bandits.play(net(), bandit(), [bandits.agent(LEARNERS["ensemble"], bandits.neural_linear())], **RULES)
+    twice = nn.Sequential(net(), nn.Tanh())
+    with pytest.raises(BadInput, match="does something to its output"):
+        bandits.play(twice, bandit(), [bandits.agent(LEARNERS["point"], bandits.neural_linear())], **RULES)
+    with pytest.raises(BadInput, match="one output, the reward"):
+        bandits.play(Knows(), known(), [bandits.agent(learners.point(GAUSSIAN), bandits.neural_linear())], **RULES)

@@ -1,0 +1,106 @@
+"""The mushroom figures: who is chosen, and how curves are told."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from doxa.contracts import Moment
+from doxa.judge import bandits
+from doxa.replicate import TABLE, Ask, perform, write
+from doxa.replicate.show import Chart
+from doxa.replicate.weight_uncertainty import figure_25, mushrooms
+from doxa.replicate.weight_uncertainty.mushrooms import CHOSEN, GRIDS, Bayes, Plain, Played, Size
+
+FIGURES = [f"weight-uncertainty/figure-{n}" for n in (23, 24, 25, 26, 27)]
+
+
+def game(regret: float, poison: float = 0.0) -> dict[str, Any]:
+    steps = list(range(1, 101))
+    return {
+        "steps": steps,
+        "regret": [regret * t / 100 for t in steps],
+        "expected": [regret * t / 100 for t in steps],
+        "false_positives": [poison * t / 100 for t in steps],
+    }
+
+
+def test_the_grids_have_settings_enough_and_no_two_alike() -> None:
+    assert all(len(set(GRIDS[kind])) == len(GRIDS[kind]) >= 6 for kind in ("thompson", "greedy"))
+    assert all(mushrooms.named(a) != mushrooms.named(b) for own in GRIDS.values() for a in own for b in own if a != b)
+
+
+def test_settings_are_chosen_on_seeds_that_are_not_reported() -> None:
+    """The one that is best on the reported seeds is not taken."""
+    ask = Ask()
+    first, second = mushrooms.grid("greedy", ask)
+    tuning, seeds = [str(s) for s in mushrooms.size_of(ask).tuning], [str(s) for s in mushrooms.seeds_of(ask)]
+    assert not {*tuning} & {*seeds}
+    found = {first: {s: game(10.0) for s in tuning} | {s: game(99.0) for s in seeds}}
+    found[second] = {s: game(20.0) for s in tuning} | {s: game(1.0) for s in seeds}
+    found |= {name: {s: game(50.0) for s in seeds} for name in mushrooms.WRITTEN["greedy"]}
+    one = Played(ask, "greedy", found)
+    assert one.chosen == first
+    assert mushrooms.finals(one.reported[CHOSEN["greedy"]]) == [99.0, 99.0]
+    assert one.choosing["rows"][second]["reported"] == 1.0
+
+
+def test_agents_are_the_document_s() -> None:
+    agent: Any = Bayes().agent("BBB", 3, Size(50_000, 64, 64, 4096, ()))
+    assert agent.policy.draws == agent.learner.samples == 2
+    prior = agent.learner.prior
+    assert (-math.log(prior.wide), -math.log(prior.narrow), prior.share) == pytest.approx((0, 6, 0.5))
+    rates = [agent.lr(Moment(step, 50_000, 0, 1)) for step in (0, 4999, 5000, 49_999)]
+    assert rates == [1e-4, 1e-4, 5e-5, 1e-4 * 0.5**9]
+    assert Plain(epsilon=0.05).agent("", 0, mushrooms.FULL).policy.epsilon == 0.05
+
+
+def test_curves_have_their_mean_and_error() -> None:
+    own = [{"y": [1.0, None]}, {"y": [3.0, None]}, {"y": [5.0, 7.0]}]
+    found = mushrooms.curve_of(own, "y")
+    assert found["mean"] == [3.0, 7.0]
+    assert found["se"] == [pytest.approx(2 / 3**0.5, rel=1e-4), 0.0]
+
+
+def test_lines_have_their_slope_a_step() -> None:
+    thin = {"steps": list(range(250, 50_001, 250))}
+    thin["regret"] = [0.3 * t for t in thin["steps"]]
+    line = mushrooms.line_of([thin], "regret", 0.5)
+    assert line.slope == pytest.approx(0.3)
+    assert line.r2 == pytest.approx(1.0)
+
+
+def test_the_share_of_poison_in_the_gap() -> None:
+    found = figure_25.share([game(100.0, 2.0)] * 2, [game(200.0, 6.0)] * 2)
+    assert found == {"gap": 100.0, "by_poison": 60.0, "share": 0.6}
+
+
+def test_games_are_told_thinly_and_add_up() -> None:
+    size = Size(steps=60, updates=0, batch_size=4, memory=8, tuning=())
+    agent = Plain(epsilon=1.0).agent("", 1, size)
+    net, (likelihood, _) = mushrooms.net(97, 1, 1), mushrooms.NOISES[mushrooms.FIXED]
+    (outcome,) = bandits.play(net, bandits.mushrooms(), [agent], likelihood=likelihood, steps=60, updates=0, memory=8)
+    found = mushrooms.told(outcome, size)
+    poison, passed = found["false_positives"], found["false_negatives"]
+    torch.testing.assert_close(found["expected"], (15 * poison + 5 * passed).double())
+
+
+def test_figures_share_their_games_and_are_shown(tmp_path: Path) -> None:
+    """Five figures, seven games; what is shown is made of what was written."""
+    said: list[str] = []
+    for name in FIGURES:
+        found = perform(TABLE[name], Ask(folder=tmp_path / "parts", say=said.append))
+        path = write(tmp_path, found)
+        assert path.stat().st_size < 200_000
+        for shown in TABLE[name].show(json.loads(path.read_text(encoding="utf-8"))):
+            assert shown.title
+            if isinstance(shown, Chart):
+                assert all(len(line.x) == len(line.y) for line in shown.lines)
+    made = [words for words in said if "agents," in words]
+    assert len(made) == len({*made}) == 7
+    assert sorted(p.suffix for p in (tmp_path / "parts").iterdir()) == [".json"] * 7, "checkpoints are cleared away"
