@@ -19,6 +19,7 @@ from doxa.replicate.weight_uncertainty import (
     lrt_variance,
     table_1,
     table_2,
+    uci_regression,
 )
 
 ARTEFACTS = tuple(
@@ -42,5 +43,6 @@ ARTEFACTS = tuple(
         lrt_variance,
         lrt_time,
         adam_and_sgd,
+        uci_regression,
     )
 )
