@@ -225,9 +225,17 @@ def test_a_quick_run_has_scores_of_every_method(found: dict[str, Any]) -> None:
     assert verdict["verdict"] == OPEN
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+def test_a_gpu_finds_much_the_same(found: dict[str, Any]) -> None:
+    there = perform(TABLE["weight-uncertainty/uci-regression"], Ask(device="cuda"))
+    for method, scores in there["numbers"]["sets"][NAME].items():
+        here = found["numbers"]["sets"][NAME][method]["log_likelihood"]["mean"]
+        assert scores["log_likelihood"]["mean"] == pytest.approx(here, abs=0.2)
+
+
 def test_tables_stand_beside_the_published_figures(found: dict[str, Any]) -> None:
     tables = TABLE["weight-uncertainty/uci-regression"].show(found)
-    assert [table.title for table in tables][:2] == ["Log-likelihood", "RMSE"]
+    assert [table.title.split()[0] for table in tables] == ["Log-likelihood", "RMSE", "What"]
     for table in tables:
         assert {len(row) for row in table.rows} == {len(table.heads)}
     for table in tables[:2]:

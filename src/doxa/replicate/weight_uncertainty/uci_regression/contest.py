@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from doxa.replicate.weight_uncertainty.uci_regression.methods import METHODS, Ca
 from doxa.replicate.weight_uncertainty.uci_regression.splits import Splits
 
 WIDENINGS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0)
-CHOOSING, TESTING = 32, 200  # draws
+CHOOSING, TESTING = 20, 200  # draws
 LEAST = 1e-3  # noise, of targets that are on no grid to speak of
 
 
@@ -54,7 +55,7 @@ class Contest:
     device: str | None = None
     progress: bool = False
 
-    @property
+    @cached_property
     def least(self) -> float:
         """The least noise in the splits' units."""
         n = self.splits.rows
@@ -126,7 +127,7 @@ class Contest:
 
     def tested(self, chosen: Sequence[tuple[Candidate, float]]) -> list[dict[str, float]]:
         """Log-likelihood and RMSE on each split's test rows, of its own setting learned on all training rows."""
-        jobs = [Job(candidate, s, self.splits.all_rows(s), -1) for s, (candidate, _) in enumerate(chosen)]
+        jobs = [Job(candidate, s, self.splits.all_rows(s), 0) for s, (candidate, _) in enumerate(chosen)]
         found = []
         for s, belief in enumerate(self.learned(jobs)):
             candidate, widening = chosen[s]

@@ -18,7 +18,7 @@ RATE = 0.01  # falls along a cosine to a hundredth
 START = 0.05  # scale of every weight
 MEMBERS = 5  # of an ensemble
 KL_WEIGHTS = (1.0, 0.3, 0.1, 0.03, 0.01)
-DROPOUT_RATES = (0.01, 0.05, 0.1, 0.2)
+DROPOUT_RATES = (0.01, 0.05, 0.1, 0.2, 0.3)
 
 Net = Callable[[bool], nn.Module]
 
@@ -75,8 +75,7 @@ def variational(net: Net, full: bool) -> list[Candidate]:
 def dropout(net: Net, full: bool) -> list[Candidate]:
     """Masks at training and at prediction: rates by length. Gal & Ghahramani (2016)."""
     return [
-        Candidate(f"rate {rate:g}, {length(share)}", learners.dropout(rate), falling(share), per_input)
-        for per_input in ((True, False) if full else (True,))
+        Candidate(f"rate {rate:g}, {length(share)}", learners.dropout(rate), falling(share), True)
         for rate in (DROPOUT_RATES if full else (0.05, 0.1))
         for share in ((0.2, 1.0) if full else (1.0,))
     ]
