@@ -139,6 +139,6 @@ ARTEFACT = Artefact(
         "below that of rounding, step/√12, so that no density bets on the grid",
     ),
     departures={"quick": ("one small set, two of its splits, fewer settings and epochs: it decides no claim",)},
-    takes=("ten seconds", "six minutes on a GPU"),
+    takes=("some seconds", "some minutes on a GPU"),
     show=show,
 )
