@@ -193,8 +193,15 @@ class Training(Protocol):
         """KL(q‖p), or −log p(w) for a point estimate; 0 where there is no prior."""
         ...
 
+    def complexities(self, members: Sequence[int]) -> list[Estimate]:
+        """Those of several members, in as few passes as can be."""
+        ...
+
     def trouble(self, member: int) -> str | None:
-        """What has gone wrong with the parameters, in words; None while all is well."""
+        """What has gone wrong with the parameters, in words; None while all is well.
+
+        Asked of members with a parameter that is not finite, or far from zero.
+        """
         ...
 
     def state(self) -> dict[str, Tensor]:

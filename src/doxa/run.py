@@ -222,9 +222,9 @@ class Run:
             else:
                 awake.append(k)
         scores = self.validate(awake) if self.held_out is not None and awake else {}
-        for k in awake:
+        for k, complexity in zip(awake, self.training.complexities(awake), strict=True):
             rate = (self.optimiser.rates if isinstance(self.optimiser, TorchAtWork) else rates)[k * nets]
-            row = {"nll": means[k], "kl": self.training.complexity(k).value, "lr": rate}
+            row = {"nll": means[k], "kl": complexity.value, "lr": rate}
             if self.held_out is not None:
                 row["validation_nll"] = scores[k]
                 if math.isnan(scores[k]):

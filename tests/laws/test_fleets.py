@@ -14,6 +14,7 @@ from torch import nn
 import doxa
 from doxa import kl_weights, learners, likelihoods, noise, optimisers, posteriors, priors
 from doxa.errors import BadInput, Interrupted
+from doxa.posteriors.divergence import kl
 from zoo import CASES
 
 LEARNERS = {
@@ -205,3 +206,13 @@ def test_doxa_s_optimisers_are_torch_s(optimiser: Any) -> None:
     learner = learners.variational(priors.gaussian(1.0), noise.local)
     ours = doxa.fit(net(), rows(), learner=learner, optimiser=optimiser, lr=0.1, **KEYS)
     close(ours, doxa.fit(net(), rows(), learner=learner, optimiser=theirs, **KEYS))
+
+
+@pytest.mark.parametrize("per", ["weight", "layer"])
+def test_the_kl_on_record_is_each_members_own_where_priors_are_shared(per: str) -> None:
+    believed = [priors.gaussian(0.5), priors.gaussian(torch.linspace(0.1, 2.0, 74)), priors.laplace(0.3)]
+    for some in ([believed[0], believed[1], believed[0]], [believed[1]] * 3, [believed[2]] * 3):
+        each = [learners.variational(p, posterior=posteriors.mean_field(per, scale=0.2)) for p in some]
+        for belief in doxa.fleet(net(), rows(), learners=each, seeds=[1, 2, 3], **KEYS):
+            expected = kl(belief.posterior, belief.prior).value
+            assert belief.record.history[-1]["kl"] == pytest.approx(expected, rel=1e-6)

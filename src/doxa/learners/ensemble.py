@@ -85,9 +85,11 @@ class EnsembleTraining:
         return Mixture(parts)
 
     def complexity(self, member: int) -> Estimate:
-        parts = [self.inner.complexity(j) for j in self._nets(member)]
-        error = sum(e.error**2 for e in parts) ** 0.5 / len(parts)
-        return Estimate(sum(e.value for e in parts) / len(parts), error)
+        return self.complexities([member])[0]
+
+    def complexities(self, members: Sequence[int]) -> list[Estimate]:
+        parts = self.inner.complexities([j for k in members for j in self._nets(k)])
+        return [_mean(parts[first : first + self.size]) for first in range(0, len(parts), self.size)]
 
     def trouble(self, member: int) -> str | None:
         found = [f"member {j % self.size}: {t}" for j in self._nets(member) if (t := self.inner.trouble(j))]
@@ -95,3 +97,8 @@ class EnsembleTraining:
 
     def buffers(self, member: int) -> tuple[dict[str, Tensor], ...]:
         return tuple(b for j in self._nets(member) for b in self.inner.buffers(j))
+
+
+def _mean(parts: Sequence[Estimate]) -> Estimate:
+    error = sum(e.error**2 for e in parts) ** 0.5 / len(parts)
+    return Estimate(sum(e.value for e in parts) / len(parts), error)

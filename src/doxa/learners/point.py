@@ -119,6 +119,9 @@ class PointTraining:
     def complexity(self, member: int) -> Estimate:
         return kl(self.posterior(member), self.priors[member])
 
+    def complexities(self, members: Sequence[int]) -> list[Estimate]:
+        return [Estimate(0.0) if self.priors[k] is None else self.complexity(k) for k in members]
+
     def trouble(self, member: int) -> str | None:
         return not_finite(self.problem.layout, self.mean.detach()[member])
 

@@ -35,6 +35,7 @@ from doxa.replicate.weight_uncertainty import (
     table_1,
     table_2,
     table_3,
+    uci_regression,
 )
 
 ARTEFACTS = tuple(
@@ -74,5 +75,6 @@ ARTEFACTS = tuple(
         figure_25,
         figure_26,
         figure_27,
+        uci_regression,
     )
 )

@@ -1,0 +1,61 @@
+"""The benchmark as a page has it: our scores beside the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from doxa.replicate.show import Shown, Table
+from doxa.replicate.weight_uncertainty.uci_regression.published import LOG_LIKELIHOOD, RMSE
+
+Methods = Mapping[str, Mapping[str, Any]]  # what each of them scored
+Published = Mapping[str, Mapping[str, float]]
+
+BESIDE = "Doxa's means over splits ± standard error beside published means; **bold** is the best of a row, as printed."
+SMALL = {"kin8nm": 4, "naval-propulsion-plant": 5}  # decimal places of an RMSE; 3 of the others
+
+
+def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+    sets: Mapping[str, Methods] = found["numbers"]["sets"]
+    reached = found["numbers"]["reached"]
+    nats = f"{BESIDE} The best published variational one is reached within our error on {sum(reached.values())} of "
+    nats += f"{len(reached)}."
+    units = f"{BESIDE} In the target's own unit; Wu et al. give none."
+    return [
+        _compared("Log-likelihood of a test row, in nats", nats, sets, "log_likelihood", LOG_LIKELIHOOD, max),
+        _compared("RMSE", units, sets, "rmse", RMSE, min),
+        _chosen(sets),
+    ]
+
+
+def _compared(
+    title: str, says: str, sets: Mapping[str, Methods], key: str, published: Published, best: Callable[..., float]
+) -> Table:
+    ours = next(iter(sets.values()))
+    heads = ("data", *(f"Doxa, {method}" for method in ours), *published)
+    return Table(title, heads, [_row(name, own, key, published, best) for name, own in sets.items()], says=says)
+
+
+def _row(name: str, own: Methods, key: str, published: Published, best: Callable[..., float]) -> list[str]:
+    places = SMALL.get(name, 3) if key == "rmse" else 3
+    cells = [(scores[key]["mean"], _with_error(scores[key], places)) for scores in own.values()]
+    cells += [(rows[name], f"{rows[name]:.2f}") for rows in published.values()]
+    first = best(round(value, 2) for value, _ in cells)  # published figures have two places
+    return [name, *(f"**{words}**" if round(value, 2) == first else words for value, words in cells)]
+
+
+def _with_error(score: Mapping[str, Any], places: int) -> str:
+    error = "" if score["se"] is None else f" ± {score['se']:.{places}f}"
+    return f"{score['mean']:.{places}f}{error}"
+
+
+def _chosen(sets: Mapping[str, Methods]) -> Table:
+    """What was chosen most often."""
+    rows = []
+    for name, own in sets.items():
+        for method, scores in own.items():
+            setting, times = max(scores["chosen"].items(), key=lambda pair: pair[1])
+            among = f"{times} of {sum(scores['chosen'].values())}"
+            rows.append([name, method, setting, among, f"{scores['widening']['mean']:.2f}"])
+    heads = ("data", "method", "setting chosen most often", "splits", "noise widened by, mean")
+    return Table("What was chosen inside the training splits", heads, rows, words=3)
