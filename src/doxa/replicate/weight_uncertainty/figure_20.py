@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
@@ -13,6 +14,7 @@ from doxa.replicate.weight_uncertainty.digit_models import MODELS, WIDTHS
 from doxa.replicate.weight_uncertainty.regression import error, mean
 
 PRIORS = ("gaussian", "mixture")
+MOST = FRACTIONS.index(0.95)
 COST, ALIKE, LOSS = 0.3, 0.5, 1.0  # points
 FEW = Claim(
     "C-WU-17",
@@ -99,7 +101,7 @@ def tolerated(pruned: Mapping[str, Any]) -> float:
     """The share that can go before the error has risen by a point, by straight lines between what was measured."""
     limit = at(pruned, 0.0) + LOSS
     known = list(zip(pruned["fraction"], pruned["error"], strict=True))
-    for (f, e), (g, h) in zip(known, known[1:], strict=False):
+    for (f, e), (g, h) in pairwise(known):
         if h > limit:
             return float(f + (g - f) * max(0.0, limit - e) / (h - e)) if e <= limit else float(f)
     return float(known[-1][0])
@@ -128,8 +130,8 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
             name,
             *(f"{own['error'][k]:.2f}" for k in range(len(FRACTIONS))),
             f"{own['nll'][0]:.3f}",
-            f"{own['nll'][5]:.3f}",
-            f"{own['ece'][5]:.2f}",
+            f"{own['nll'][MOST]:.3f}",
+            f"{own['ece'][MOST]:.2f}",
         ]
         for name, own in curves.items()
     ]
@@ -146,7 +148,7 @@ def _chart(title: str, named: Mapping[str, Any]) -> Chart:
         Line(_named(name), [100 * f for f in own["fraction"]], [100 - e for e in own["error"]])
         for name, own in named.items()
     ]
-    said = ", ".join(f"{100 - own['error'][5]:.2f} % ({_named(name)})" for name, own in named.items())
+    said = ", ".join(f"{100 - own['error'][MOST]:.2f} % ({_named(name)})" for name, own in named.items())
     return Chart(title, f"Right with 95 % pruned: {said}.", "pruned, %", "accuracy, %", lines, y_limits=(90, 100))
 
 

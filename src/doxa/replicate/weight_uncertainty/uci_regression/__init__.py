@@ -142,6 +142,6 @@ ARTEFACT = Artefact(
     ),
     departures={"quick": ("one small set, two of its splits, fewer settings and epochs: it decides no claim",)},
     takes=("some seconds", "some minutes on a GPU"),
-    group="benchmark",
+    group="uci",
     show=show,
 )

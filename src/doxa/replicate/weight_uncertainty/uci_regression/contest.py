@@ -127,7 +127,7 @@ class Contest:
 
     def tested(self, chosen: Sequence[tuple[Candidate, float]]) -> list[dict[str, float]]:
         """Log-likelihood and RMSE on each split's test rows, of its own setting learned on all training rows."""
-        jobs = [Job(candidate, s, self.splits.all_rows(s), 0) for s, (candidate, _) in enumerate(chosen)]
+        jobs = [Job(candidate, s, self.splits.all_rows(s), -1) for s, (candidate, _) in enumerate(chosen)]
         found = []
         for s, belief in enumerate(self.learned(jobs)):
             candidate, widening = chosen[s]
