@@ -18,7 +18,7 @@ def bench(
         int | None, option("N", "Measure so many rounds, or seeds.", default="the question's own", least=1)
     ] = None,
     quick: Annotated[bool, flag("--quick", "A few rounds: a look, not a measurement.")] = False,
-    device: Annotated[str, option("DEVICE", "cpu or cuda.", default=True)] = "cpu",
+    device: Annotated[str, option("DEVICE", "cpu or cuda.", "--device", default=True)] = "cpu",
     only: Annotated[str, option("WORDS", "Cases whose names hold one of these, between commas.")] = "",
     out: Annotated[
         Path | None, option("FOLDER", "Write each answer as JSON, anew whenever more is known.", default="not written")

@@ -101,4 +101,4 @@ CheckpointEvery = Annotated[
     int | None, option("N", "Epochs between two savings, to go on from by --resume.", panel=LEARNING, default="1")
 ]
 Seed = Annotated[int | None, option("N", "Of all that is random.", panel=LEARNING, default="0")]
-Device = Annotated[str | None, option("DEVICE", "cpu, cuda, cuda:1 …", panel=LEARNING, default="cpu")]
+Device = Annotated[str | None, option("DEVICE", "cpu, cuda, cuda:1 …", "--device", panel=LEARNING, default="cpu")]

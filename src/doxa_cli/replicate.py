@@ -17,7 +17,7 @@ def replicate(
     ],
     full: Annotated[bool, flag("--full", "At the document's own size, not in a few minutes on two cores.")] = False,
     seeds: Annotated[int | None, option("N", "So many seeds.", default="the size's own", least=1)] = None,
-    device: Annotated[str | None, option("DEVICE", "cpu or cuda.", default="cpu")] = None,
+    device: Annotated[str | None, option("DEVICE", "cpu or cuda.", "--device", default="cpu")] = None,
     out: Annotated[
         Path | None, option("FOLDER", "Write the result as JSON, and keep its parts.", default="not written")
     ] = None,

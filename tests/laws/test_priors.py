@@ -12,7 +12,7 @@ import torch
 from scipy import integrate
 
 from doxa import priors
-from doxa.flat import Pull, Slopes, Turn, worked_out
+from doxa.flat import Pull, Slopes, Turn, mixture_slope, worked_out
 from doxa.layout import lay_out, settle
 from doxa.nets import mlp
 from doxa.posteriors import MeanField
@@ -227,3 +227,14 @@ def test_a_prior_can_be_centred_on_a_net(name: str) -> None:
         torch.testing.assert_close(
             prior.log_prob(w), priors.TABLE[name]().log_prob(torch.full_like(w, 0.3)), rtol=1e-3, atol=1e-3
         )
+
+
+def test_slopes_of_several_mixtures_at_once_are_those_of_each() -> None:
+    """As a GPU takes them: columns of numbers, a row for each net."""
+    mixtures = [priors.scale_mixture(0.25, 1.0, 0.01), priors.scale_mixture(0.5, 0.3, 0.001, centre=0.2)]
+    w = torch.linspace(-2, 2, 401, dtype=torch.float64).repeat(2, 1)
+    about = pulls_of(mixtures, 401, w).about
+    assert about is not None
+    found = mixture_slope(w, *about.split(1, dim=1))
+    for row, own, prior in zip(found, w, mixtures, strict=True):
+        torch.testing.assert_close(row, prior.grad_log_prob(own), rtol=1e-9, atol=1e-9)

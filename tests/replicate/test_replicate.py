@@ -30,8 +30,9 @@ def test_a_replication_says_what_it_is(name: str) -> None:
 
 @pytest.fixture(scope="module", params=TABLE)
 def quick(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The quick result of a replication, made once for all that is asked of it."""
-    return perform(TABLE[request.param], Ask(folder=tmp_path_factory.mktemp("parts")))
+    """The quick result of a replication, made once for all that is asked of it; they share their parts."""
+    # Processes that run tests side by side have folders side by side.
+    return perform(TABLE[request.param], Ask(folder=tmp_path_factory.getbasetemp().parent / "parts"))
 
 
 def test_a_quick_result_is_json_with_its_origin_and_a_verdict_for_every_claim(

@@ -29,6 +29,7 @@ from doxa.flat import (
     fill_gradients,
     fill_scale,
     makes_again,
+    mixture_slope,
 )
 from doxa.kl_weights import uniform
 from doxa.layout import as_rows, not_finite, part, settle
@@ -141,6 +142,7 @@ class VariationalTraining:
         # A mixture's slope is taken at the draw that the net ran on, which local noise does not have.
         known = pulls.kind is not Pull.MIXTURE or (not ruled and one_pass and self.groups is None)
         self.pulls = pulls if known else Pulls()
+        self.mixtures = pulls.about if pulls.kind is Pull.MIXTURE else None
         self.direct = one_pass and self.groups is None and self.pulls.kind is not Pull.NOWHERE
         if not self.direct:
             self.by_mean, self.by_scale = torch.zeros_like(wide), torch.zeros_like(wide)
@@ -222,6 +224,8 @@ class VariationalTraining:
 
     def _log_slopes(self, piece: Piece, w: Tensor) -> Tensor:
         """d log p/dw of each net's prior at its weights [K, n]."""
+        if self.mixtures is not None and w.is_cuda:  # all of them at once; a CPU has a kernel for each
+            return mixture_slope(w, *self.mixtures.split(1, dim=1))
         return torch.stack([part(own, piece.span).grad_log_prob(row) for own, row in zip(self.priors, w, strict=True)])
 
     @torch.no_grad()

@@ -13,6 +13,7 @@ from doxa.replicate.weight_uncertainty.digit_models import (
     BATCH,
     CHOSEN,
     MODELS,
+    WIDTHS,
     Model,
     Recipe,
     draws,
@@ -29,21 +30,29 @@ KL_WEIGHTS, SCALES = (0.3, 0.1, 0.03), (0.01, 0.003)
 EPOCHS = {"believes": (100,), "plain": (5, 20, 100), "dropout": (50, 100, 200)}
 
 
-def candidates(model: Model) -> list[Recipe]:
-    """What is tried: KL weight and start for beliefs, with local noise; when to stop for point estimates."""
-    if model.believes:
-        return [
-            Recipe(epochs, 1e-3, cosine=True, samples=1, local=True, kl_weight=weight, scale=scale)
-            for epochs in EPOCHS["believes"]
-            for weight in KL_WEIGHTS
-            for scale in SCALES
-        ]
-    return [Recipe(epochs, 1e-3, cosine=True) for epochs in EPOCHS["dropout" if model.rate else "plain"]]
+def candidates(ask: Ask, name: str, width: int) -> list[Recipe]:
+    """What is tried: KL weight and start for beliefs, with local noise; when to stop for point estimates.
+
+    The start is chosen with the narrowest nets, and taken over by the others.
+    """
+    model = MODELS[name]
+    if not model.believes:
+        return [Recipe(epochs, 1e-3, cosine=True) for epochs in EPOCHS["dropout" if model.rate else "plain"]]
+    scales: tuple[float, ...] = SCALES
+    if width > WIDTHS[0]:
+        narrowest = choice(ask, name, WIDTHS[0])
+        scales = (narrowest["tried"][narrowest["best"]]["scale"],)
+    return [
+        Recipe(epochs, 1e-3, cosine=True, samples=1, local=True, kl_weight=weight, scale=scale)
+        for epochs in EPOCHS["believes"]
+        for weight in KL_WEIGHTS
+        for scale in scales
+    ]
 
 
 def choice(ask: Ask, name: str, width: int) -> dict[str, Any]:
     """All that was tried, with its validation scores, and which was best."""
-    tried = [sized(ask, recipe) for recipe in candidates(MODELS[name])]
+    tried = [sized(ask, recipe) for recipe in candidates(ask, name, width)]
     told = {
         "model": [name, MODELS[name].prior, MODELS[name].rate],
         "width": width_of(ask, width),
@@ -86,4 +95,4 @@ def _tried(ask: Ask, model: Model, width: int, recipes: Sequence[Recipe]) -> lis
 def chosen(ask: Ask, name: str, width: int) -> list[Cell]:
     """The cells of a model at a width, by the recipe that was chosen, learned from all training rows."""
     best = choice(ask, name, width)["best"]
-    return cells(ask, name, width, candidates(MODELS[name])[best], CHOSEN)
+    return cells(ask, name, width, candidates(ask, name, width)[best], CHOSEN)

@@ -34,7 +34,7 @@ def run(ask: Ask) -> Numbers:
         which: {name: [c["reliability"][which]["top"]["ece"] for c in own] for name, own in found.items()}
         for which in SETS
     }
-    sure = [cell["reliability"]["clean"]["top"]["accuracy"][-1] for cell in found["plain"]]
+    sure = known([cell["reliability"]["clean"]["top"]["accuracy"][-1] for cell in found["plain"]])
     best = {which: min(own, key=lambda name: mean(own[name])) for which, own in ece.items()}
     return {
         "settings": {"units": 1200, "bins": 10, "shifted": f"turned by {TURNED:g}°"},
@@ -55,7 +55,7 @@ def run(ask: Ask) -> Numbers:
             which: {
                 name: {
                     kind: {
-                        "accuracy": mean([c["reliability"][which][kind]["accuracy"][-1] for c in own]),
+                        "accuracy": average([c["reliability"][which][kind]["accuracy"][-1] for c in own]),
                         "share": mean([_share(c["reliability"][which][kind]["count"]) for c in own]),
                     }
                     for kind in KINDS
@@ -73,14 +73,23 @@ def run(ask: Ask) -> Numbers:
                 "as written; ECE in per cent",
             ),
             SEVENTY_PER_CENT.judged(
-                mean(sure) <= SEVENTY,
-                100 * mean(sure),
-                None if error(sure) is None else 100 * (error(sure) or 0.0),
+                mean(sure) <= SEVENTY if sure else None,
+                100 * mean(sure) if sure else None,
+                100 * (error(sure) or 0.0),
                 seeds,
                 "as written; a net wrong on 2 % cannot be right on only 70 % of nearly all rows",
             ),
         ],
     }
+
+
+def known(values: Sequence[float | None]) -> list[float]:
+    """Those of bins that are not empty."""
+    return [v for v in values if v is not None]
+
+
+def average(values: Sequence[float | None]) -> float | None:
+    return mean(known(values)) if known(values) else None
 
 
 def _share(counts: Sequence[int]) -> float:
@@ -125,8 +134,9 @@ def _says(top: Mapping[str, Any], kind: str) -> str:
     said = ", ".join(
         f"{MODELS[name].title} {100 * of[kind]['accuracy']:.1f} % ({100 * of[kind]['share']:.0f} % of all)"
         for name, of in top.items()
+        if of[kind]["accuracy"] is not None
     )
-    return f"Right in the uppermost bin: {said}."
+    return f"Right in the uppermost bin: {said or 'nothing, since it is empty'}."
 
 
 ARTEFACT = Artefact(

@@ -52,7 +52,7 @@ class Size:
 
 
 QUICK = Size(steps=100, updates=1, batch_size=32, memory=256, tuning=(100,))
-FULL = Size(steps=50_000, updates=64, batch_size=64, memory=4096, tuning=(100, 101))
+FULL = Size(steps=50_000, updates=16, batch_size=64, memory=4096, tuning=(100, 101))
 
 
 @dataclass(frozen=True)
@@ -360,8 +360,8 @@ def settings_of(ask: Ask) -> dict[str, Any]:
 
 
 LEFT_OPEN = (
-    "steps of learning for each step of the game: 64 minibatches of 64, as Blundell et al. (2015) took, each drawn "
-    "uniformly from the memory",
+    f"steps of learning for each step of the game: {FULL.updates} minibatches of {FULL.batch_size}, each drawn "
+    "uniformly from the memory; Blundell et al. (2015) took 64 of 64",
     "the noise of the reward: Gaussian of scale 1, or of reward_scale where rewards are divided by one; some settings "
     "of the grids let the net tell the noise of each mushroom and action",
     "the prior's share of the wide Gaussian: 1/2; samples a step of learning: 2; the KL is weighed 1/4096 an example",
@@ -371,8 +371,8 @@ LEFT_OPEN = (
 )
 DEPARTURES: dict[str, tuple[str, ...]] = {
     "quick": (
-        f"{QUICK.steps} steps of {QUICK.updates} update for 50,000 of 64, a memory of {QUICK.memory} for 4,096, two "
-        "seeds, and two settings of each grid: a quick run shows that it works, not who wins",
+        f"{QUICK.steps} steps of {QUICK.updates} update for 50,000 of {FULL.updates}, a memory of {QUICK.memory} for "
+        "4,096, two seeds, and two settings of each grid: a quick run shows that it works, not who wins",
     ),
     "full": (
         "five seeds for the document's one or three",
