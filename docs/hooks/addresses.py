@@ -17,7 +17,7 @@ GROUPS = {
     "uci": ("UCI regression", "Small tables, judged on the splits that the literature uses."),
     "": ("Others", "What stands alone."),
 }
-ACRONYMS = {"lrt": "LRT", "uci": "UCI", "mnist": "MNIST", "fgsm": "FGSM", "cpu": "CPU", "gpu": "GPU"}
+ACRONYMS = {"lrt": "LRT", "uci": "UCI", "mnist": "MNIST", "fgsm": "FGSM", "cpu": "CPU", "gpu": "GPU", "sgd": "SGD"}
 
 
 def pages(artefacts: Mapping[str, Artefact]) -> dict[str, list[Artefact]]:

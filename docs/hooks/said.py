@@ -16,7 +16,7 @@ def measured(value: Any, error: Any = None) -> str:
     """What was found, with its standard error where there is one."""
     if isinstance(value, Mapping):
         errors = error if isinstance(error, Mapping) else {}
-        return "; ".join(f"{_named(key)} {measured(each, errors.get(key))}" for key, each in value.items())
+        return "; ".join(_told(key, each, measured(each, errors.get(key))) for key, each in value.items())
     if isinstance(value, list | tuple):
         errors = error if isinstance(error, list | tuple) and len(error) == len(value) else [None] * len(value)
         return " / ".join(measured(each, e) for each, e in zip(value, errors, strict=True))
@@ -30,7 +30,7 @@ def measured(value: Any, error: Any = None) -> str:
 def printed(value: Any) -> str:
     """A value as the document has it, digit for digit."""
     if isinstance(value, Mapping):
-        return "; ".join(f"{_named(key)} {printed(each)}" for key, each in value.items())
+        return "; ".join(_told(key, each, printed(each)) for key, each in value.items())
     if isinstance(value, list | tuple):
         return " / ".join(map(printed, value))
     if value is None or isinstance(value, bool):
@@ -74,6 +74,11 @@ def _grid(name: str, values: Mapping[str, Any]) -> str:
     columns = list(dict.fromkeys(column for each in values.values() for column in each))
     rows = [(text(key), *(printed(each.get(c)) for c in columns)) for key, each in values.items()]
     return table((_named(name), *map(_named, columns)), rows)
+
+
+def _told(key: object, value: Any, words: str) -> str:
+    """A value after its name; values within it in brackets."""
+    return f"{_named(key)} ({words})" if isinstance(value, Mapping) else f"{_named(key)}: {words}"
 
 
 def _named(key: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -13,6 +14,8 @@ from doxa.replicate.charts import panel
 from doxa.replicate.show import Chart, Images, Shown, Table
 from doxa.report.numbers import SPACE
 from doxa.report.pixels import data_address
+
+MINUS = re.compile(r"(?<![\w.–-])-(?=\d)")
 
 
 def shown(parts: Sequence[Shown], key: str) -> str:
@@ -48,8 +51,8 @@ def _table(part: Table) -> str:
 
 
 def _cell(cell: Any) -> str:
-    """A cell in which ** alone is markup, and no line breaks before an error."""
-    unbroken = str(cell).replace(" ± ", f"{SPACE}±{SPACE}")
+    """A cell in which ** alone is markup, a minus is no hyphen, and no line breaks before an error."""
+    unbroken = MINUS.sub("−", str(cell)).replace(" ± ", f"{SPACE}±{SPACE}")
     return "**".join(piece.translate(MARKUP) for piece in unbroken.split("**"))
 
 

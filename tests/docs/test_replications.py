@@ -95,7 +95,7 @@ def test_a_section_has_all_that_a_reader_asks_for(hook: Any, made: Path) -> None
         "**0.12\u00a0±\u00a00.03**",
         "a &#124; b",
         "0.549\u00a0±\u00a00.021",
-        "BNN 8.4; DNN −1.25",
+        "BNN: 8.4; DNN: −1.25",
         "One &amp; two",
     ):
         assert words in text, words

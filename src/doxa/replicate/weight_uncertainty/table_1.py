@@ -78,7 +78,7 @@ ARTEFACT = Artefact(
     rows=("WU-36",),
     run=run,
     claims=(NARROWER,),
-    reference={"lppd": DOCUMENT},
+    reference={"lppd by −log σ": DOCUMENT},
     left_open=(
         "when a free energy has converged: within 5 % of its end; figure 12 has 95 % of the way there too",
         "over how many points the lppd is averaged, and whether it is: the mean over 1,000 on [−0.5, 1.5]",

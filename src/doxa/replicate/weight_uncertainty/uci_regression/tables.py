@@ -11,7 +11,16 @@ from doxa.replicate.weight_uncertainty.uci_regression.published import LOG_LIKEL
 Methods = Mapping[str, Mapping[str, Any]]  # what each of them scored
 Published = Mapping[str, Mapping[str, float]]
 
-BESIDE = "Doxa's means over splits ± standard error beside published means; **bold** is the best of a row, as printed."
+BESIDE = "Doxa's means over splits ± standard error, then published means; the best of a column is bold, as printed."
+SHORT = {
+    "bostonHousing": "Boston",
+    "concrete": "Concrete",
+    "kin8nm": "Kin8nm",
+    "naval-propulsion-plant": "Naval",
+    "power-plant": "Power",
+    "protein-tertiary-structure": "Protein",
+    "wine-quality-red": "Wine",
+}
 SMALL = {"kin8nm": 4, "naval-propulsion-plant": 5}  # decimal places of an RMSE; 3 of the others
 
 
@@ -31,17 +40,18 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 def _compared(
     title: str, says: str, sets: Mapping[str, Methods], key: str, published: Published, best: Callable[..., float]
 ) -> Table:
-    ours = next(iter(sets.values()))
-    heads = ("data", *(f"Doxa, {method}" for method in ours), *published)
-    return Table(title, heads, [_row(name, own, key, published, best) for name, own in sets.items()], says=says)
+    methods = [f"Doxa, {method}" for method in next(iter(sets.values()))]
+    columns = [_column(name, own, key, published, best) for name, own in sets.items()]
+    rows = [list(row) for row in zip([*methods, *published], *columns, strict=True)]
+    return Table(title, ("method", *(SHORT[name] for name in sets)), rows, says=says)
 
 
-def _row(name: str, own: Methods, key: str, published: Published, best: Callable[..., float]) -> list[str]:
+def _column(name: str, own: Methods, key: str, published: Published, best: Callable[..., float]) -> list[str]:
     places = SMALL.get(name, 3) if key == "rmse" else 3
     cells = [(scores[key]["mean"], _with_error(scores[key], places)) for scores in own.values()]
     cells += [(rows[name], f"{rows[name]:.2f}") for rows in published.values()]
     first = best(round(value, 2) for value, _ in cells)  # published figures have two places
-    return [name, *(f"**{words}**" if round(value, 2) == first else words for value, words in cells)]
+    return [f"**{words}**" if round(value, 2) == first else words for value, words in cells]
 
 
 def _with_error(score: Mapping[str, Any], places: int) -> str:
@@ -56,6 +66,6 @@ def _chosen(sets: Mapping[str, Methods]) -> Table:
         for method, scores in own.items():
             setting, times = max(scores["chosen"].items(), key=lambda pair: pair[1])
             among = f"{times} of {sum(scores['chosen'].values())}"
-            rows.append([name, method, setting, among, f"{scores['widening']['mean']:.2f}"])
+            rows.append([SHORT[name], method, setting, among, f"{scores['widening']['mean']:.2f}"])
     heads = ("data", "method", "setting chosen most often", "splits", "noise widened by, mean")
     return Table("What was chosen inside the training splits", heads, rows, words=3)
