@@ -54,7 +54,7 @@ REACH, PIECES = 1.0, 160  # of histograms of weights
 
 def cells(ask: Ask, name: str, width: int, recipe: Recipe = AS_WRITTEN, column: str = WRITTEN) -> list[Cell]:
     """The cells of a model at a width, one for each seed; those of a family are trained together, and only once."""
-    together, used = family(name, column), sized(ask, recipe)
+    together, used = family(name, width, column), sized(ask, recipe)
     members = [(one, seed) for one in together for seed in seeds(ask, one, width)]
     told = {
         "models": {one: [MODELS[one].prior, MODELS[one].rate] for one in together},

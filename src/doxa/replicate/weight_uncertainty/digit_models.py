@@ -59,9 +59,14 @@ TABLE = ("gaussian", "mixture", "plain", "dropout")  # the rows of table 3, at e
 NARROW = ("narrow-6", "narrow-7", "narrow-8")
 
 
-def family(name: str, column: str) -> tuple[str, ...]:
+def narrow(width: int) -> tuple[str, ...]:
+    """The narrow priors that are tried at a width: all with the narrowest nets, the mildest with the others."""
+    return NARROW if width == WIDTHS[0] else NARROW[:1]
+
+
+def family(name: str, width: int, column: str) -> tuple[str, ...]:
     """The models that are trained with one: those of the same kind of prior, for the price of a few."""
-    return ("gaussian", *NARROW) if column == WRITTEN and name in ("gaussian", *NARROW) else (name,)
+    return ("gaussian", *narrow(width)) if column == WRITTEN and name in ("gaussian", *NARROW) else (name,)
 
 
 def seeds(ask: Ask, name: str, width: int) -> list[int]:
