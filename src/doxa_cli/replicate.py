@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from doxa_cli.options import Json, Quiet, argument, flag, option
-from doxa_cli.terminal import notes, pairs, paragraph, put, put_json, table
+from doxa_cli.terminal import notes, pairs, paragraph, put, put_json
 
 LIST = "list"
 
@@ -57,9 +57,31 @@ def _listed(artefacts: dict[str, Any], as_json: bool) -> None:
 
 
 def _show(found: dict[str, Any]) -> None:
-    if found["verdicts"]:
-        rows = [(v["claim"], v["criterion"], f"{v['value']}", v["verdict"]) for v in found["verdicts"]]
-        table("Claims", ("claim", "criterion", "value", "verdict"), rows)
-    else:
-        paragraph(f"{found['title']}. No claim rests on it; --json or --out has its numbers.")
+    paragraph(found["title"], rest="")
+    for verdict in found["verdicts"]:
+        put()
+        paragraph(f"{verdict['claim']} {verdict['verdict']}: {verdict['words']}.")
+        paragraph(f"criterion: {verdict['criterion']}", first="  ")
+        paragraph(f"found: {_said(verdict['value'])}{_spread(verdict)} ({verdict['setting']})", first="  ")
+    if not found["verdicts"]:
+        paragraph("No claim rests on it; --json or --out has its numbers.", rest="")
     put()
+
+
+def _spread(verdict: dict[str, Any]) -> str:
+    """The standard error of a number; of several, the largest."""
+    if not verdict["se"]:
+        return ""
+    several = isinstance(verdict["value"], dict | list)
+    return f"; standard errors at most {_said(verdict['se'])}" if several else f" ± {_said(verdict['se'])}"
+
+
+def _said(value: Any) -> str:
+    """A measured value in words: parts after their names, numbers with four digits."""
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_said(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_said, value))
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
