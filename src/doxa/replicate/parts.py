@@ -14,15 +14,24 @@ from doxa.results import plain, stamp, write_whole
 MADE = ("device", "versions", "commit", "seconds")  # what is told of a part
 
 
+def stem(name: str, settings: Mapping[str, Any]) -> str:
+    """What files of a part are called: its name, and a short one of its settings."""
+    return f"{name}-{hashlib.sha256(_told(settings).encode()).hexdigest()[:12]}"
+
+
+def _told(settings: Mapping[str, Any]) -> str:
+    return json.dumps(plain(dict(settings)), sort_keys=True)
+
+
 def kept(ask: Ask, name: str, settings: Mapping[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What `make` gives, or what it gave when it was asked with the same settings before.
 
     Where, when and how long it took to make joins `ask.used`, so that a result put together from parts can tell.
     """
-    told = json.dumps(plain(dict(settings)), sort_keys=True)
+    told = _told(settings)
     path = None
     if ask.folder is not None:
-        path = ask.folder / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.json"
+        path = ask.folder / f"{stem(name, settings)}.json"
         if path.exists():
             part = json.loads(path.read_text(encoding="utf-8"))
             if part["settings"] == json.loads(told):
