@@ -44,6 +44,7 @@ def test_a_quick_result_is_json_with_its_origin_and_a_verdict_for_every_claim(
     assert path == tmp_path / f"{name}.quick.json"
     assert json.loads(path.read_text(encoding="utf-8")) == quick
     assert {"settings", "seeds", "versions", "device", "commit", "seconds"} <= {*quick}
+    assert {v["verdict"] for v in quick["verdicts"]} <= {OPEN}, "too little to decide anything"
 
 
 def test_a_quick_result_can_be_shown(quick: dict[str, Any]) -> None:
