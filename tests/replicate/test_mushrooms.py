@@ -95,9 +95,10 @@ def test_a_game_is_kept_by_all_that_makes_its_agents(tmp_path: Path, monkeypatch
     small = Size(steps=2, updates=1, batch_size=4, memory=8, tuning=())
     monkeypatch.setattr(mushrooms, "QUICK", small)
     said: list[str] = []
-    ask, wanted = Ask(folder=tmp_path, say=said.append), [("BBB", Bayes(), 0)]
+    wanted = [("BBB", Bayes(), 0)]
     for narrow in (math.exp(-6), math.exp(-6), math.exp(-7)):
         monkeypatch.setattr(mushrooms, "NARROW", narrow)
+        ask = Ask(folder=tmp_path, say=said.append)
         mushrooms._part(ask, "part", mushrooms.FIXED, "drop_first", wanted)
     assert [words.partition(":")[2][:5] for words in said] == [" 1 ag", " kept", " 1 ag"]
 
