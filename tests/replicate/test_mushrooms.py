@@ -90,6 +90,38 @@ def test_games_are_told_thinly_and_add_up() -> None:
     torch.testing.assert_close(found["expected"], (15 * poison + 5 * passed).double())
 
 
+def test_a_game_is_kept_by_all_that_makes_its_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prior's narrow scale is no setting of a grid, and still another game."""
+    small = Size(steps=2, updates=1, batch_size=4, memory=8, tuning=())
+    monkeypatch.setattr(mushrooms, "QUICK", small)
+    said: list[str] = []
+    wanted = [("BBB", Bayes(), 0)]
+    for narrow in (math.exp(-6), math.exp(-6), math.exp(-7)):
+        monkeypatch.setattr(mushrooms, "NARROW", narrow)
+        ask = Ask(folder=tmp_path, say=said.append)
+        mushrooms._part(ask, "part", mushrooms.FIXED, "drop_first", wanted)
+    assert [words.partition(":")[2][:5] for words in said] == [" 1 ag", " kept", " 1 ag"]
+
+
+def test_a_game_broken_off_does_not_stand_in_the_way_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Size(steps=2, updates=1, batch_size=4, memory=8, tuning=())
+    monkeypatch.setattr(mushrooms, "QUICK", small)
+    ask = Ask(folder=tmp_path)
+
+    def broken(*told: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mushrooms, "told", broken)
+        with pytest.raises(KeyboardInterrupt):
+            mushrooms._part(ask, "part", mushrooms.FIXED, "drop_first", [("greedy", Plain(), 0)])
+    assert [p for p in tmp_path.iterdir() if p.is_dir()], "a checkpoint is left"
+    found = mushrooms._part(ask, "part", mushrooms.FIXED, "drop_first", [("greedy", Plain(), s) for s in (0, 1)])
+    assert {*found["greedy"]} == {"0", "1"}
+
+
 def test_figures_share_their_games_and_are_shown(tmp_path: Path) -> None:
     """Five figures, seven games; what is shown is made of what was written."""
     said: list[str] = []

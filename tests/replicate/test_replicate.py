@@ -44,6 +44,7 @@ def test_a_quick_result_is_json_with_its_origin_and_a_verdict_for_every_claim(
     assert path == tmp_path / f"{name}.quick.json"
     assert json.loads(path.read_text(encoding="utf-8")) == quick
     assert {"settings", "seeds", "versions", "device", "commit", "seconds"} <= {*quick}
+    assert {v["verdict"] for v in quick["verdicts"]} <= {OPEN}, "too little to decide anything"
 
 
 def test_a_quick_result_can_be_shown(quick: dict[str, Any]) -> None:
@@ -103,11 +104,30 @@ def test_a_part_is_made_once_for_the_same_settings(tmp_path: Path) -> None:
 
     ask = Ask(folder=tmp_path)
     first = kept(ask, "part", {"width": 3}, make)
-    assert kept(ask, "part", {"width": 3}, make) == first == {"value": math.pi, "nothing": None}
+    assert kept(Ask(folder=tmp_path), "part", {"width": 3}, make) == first == {"value": math.pi, "nothing": None}
     assert len(made) == 1
     kept(ask, "part", {"width": 4}, make)
     kept(Ask(), "part", {"width": 4}, make)
     assert len(made) == 3
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_part_that_is_asked_for_twice_is_made_and_counted_once(on_disk: bool, tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def make() -> dict[str, Any]:
+        made.append(1)
+        return {}
+
+    def run(ask: Ask) -> dict[str, Any]:
+        for width in (3, 4, 3, 3):
+            kept(ask, "part", {"width": width}, make)
+        return {}
+
+    ask, artefact = Ask(folder=tmp_path if on_disk else None), Artefact("a", "a", ("X",), run=run)
+    for _ in range(2):
+        assert [part["part"] for part in perform(artefact, ask)["parts"]] == ["part"] * 2
+    assert len(made) == 2
 
 
 def test_sizes_and_seeds() -> None:

@@ -58,6 +58,7 @@ class Ask:
     say: Callable[[str], None] = lambda words: None
     progress: bool = False
     used: list[dict[str, Any]] = field(default_factory=list, compare=False)  # parts that a run was put together from
+    known: dict[str, Any] = field(default_factory=dict, compare=False)  # every part so far: none is made twice
 
     def of(self, quick: Any, full: Any) -> Any:
         """A setting at the size that is asked for."""

@@ -14,28 +14,48 @@ from doxa.results import plain, stamp, write_whole
 MADE = ("device", "versions", "commit", "seconds")  # what is told of a part
 
 
+def stem(name: str, settings: Mapping[str, Any]) -> str:
+    """What files of a part are called: its name, and a short one of its settings."""
+    return f"{name}-{hashlib.sha256(_told(settings).encode()).hexdigest()[:12]}"
+
+
+def _told(settings: Mapping[str, Any]) -> str:
+    return json.dumps(plain(dict(settings)), sort_keys=True)
+
+
 def kept(ask: Ask, name: str, settings: Mapping[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What `make` gives, or what it gave when it was asked with the same settings before.
 
-    Where, when and how long it took to make joins `ask.used`, so that a result put together from parts can tell.
+    Where, when and how long it took to make joins `ask.used`, once, so that a result put together from parts can tell.
     """
-    told = json.dumps(plain(dict(settings)), sort_keys=True)
+    key = stem(name, settings)
+    if key not in ask.known:
+        ask.known[key] = _read_or_made(ask, name, settings, make)
+    part = ask.known[key]
+    if not any(used is part["made"] for used in ask.used):
+        ask.used.append(part["made"])
+    found: dict[str, Any] = part["found"]
+    return found
+
+
+def _read_or_made(
+    ask: Ask, name: str, settings: Mapping[str, Any], make: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    told = json.loads(_told(settings))
     path = None
     if ask.folder is not None:
-        path = ask.folder / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.json"
+        path = ask.folder / f"{stem(name, settings)}.json"
         if path.exists():
             part = json.loads(path.read_text(encoding="utf-8"))
-            if part["settings"] == json.loads(told):
+            if part["settings"] == told:
                 ask.say(f"{name}: kept from before")
-                ask.used.append({"part": name, **part["made"]})
-                return part["found"]
+                return {"made": {"part": name, **part["made"]}, "found": part["found"]}
     start = time.perf_counter()
     found = plain(make())
     about = stamp({}, [], start)
     if not str(ask.device or "").startswith("cuda"):
         about["device"] = "CPU"
     made = {key: about[key] for key in MADE}
-    ask.used.append({"part": name, **made})
     if path is not None:
-        write_whole(path, json.dumps({"settings": json.loads(told), "made": made, "found": found}) + "\n")
-    return found
+        write_whole(path, json.dumps({"settings": told, "made": made, "found": found}) + "\n")
+    return {"made": {"part": name, **made}, "found": found}

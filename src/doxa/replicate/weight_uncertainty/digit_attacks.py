@@ -47,9 +47,13 @@ def _small() -> nn.Sequential:
 
 
 def signs(source: Belief, x: Tensor, y: Tensor, samples: int = 20) -> Tensor:
-    """sign(∇ₓ J) at each image, J the loss of the source's averaged prediction."""
-    loss, clean = averaged_loss(source, x, y, samples, 0, 0.0, 1.0)
-    return loss.gradient(clean).sign()
+    """sign(∇ₓ J) at each image, J the loss of the source's averaged prediction.
+
+    In double precision: in single, 1 − p(y) is nothing for a net that is all but certain, and half of the gradient goes
+    with it, so that the surest nets would seem the hardest to attack.
+    """
+    loss, clean = averaged_loss(source.to(dtype=torch.float64), x.double(), y, samples, 0, 0.0, 1.0)
+    return loss.gradient(clean).sign().to(x)
 
 
 def moved(x: Tensor, direction: Tensor, radius: float) -> Tensor:

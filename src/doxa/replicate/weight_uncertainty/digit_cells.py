@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,13 +24,16 @@ from doxa.judge import (
 )
 from doxa.judge import error as error_rate
 from doxa.judge.calibration import Reliability
+from doxa.posteriors import delta
 from doxa.replicate.contract import Ask
 from doxa.replicate.parts import kept
 from doxa.replicate.weight_uncertainty.digit_attacks import RADII, WHITE_BOX, attacker, each, signs
 from doxa.replicate.weight_uncertainty.digit_models import (
     AS_WRITTEN,
     BATCH,
+    MEAN,
     MODELS,
+    RHO,
     WRITTEN,
     Model,
     Recipe,
@@ -42,14 +46,23 @@ from doxa.replicate.weight_uncertainty.digit_models import (
     sized,
     width_of,
 )
-from doxa.replicate.weight_uncertainty.digits import digits, turned
+from doxa.replicate.weight_uncertainty.digits import TURNED, digits, turned
 
 Cell = dict[str, Any]
-FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)
+FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 BINS = 10
 EVERY = 10  # epochs from one point of a learning curve to the next
 WATCHING = 10  # draws for such a point
 REACH, PIECES = 1.0, 160  # of histograms of weights
+# All by which a net is judged: with any of it changed, what was kept is no longer what is asked for.
+JUDGED = {
+    "fractions": FRACTIONS,
+    "bins": BINS,
+    "watching": [EVERY, WATCHING],
+    "histogram": [REACH, PIECES],
+    "radii": [RADII, WHITE_BOX],
+    "turned": TURNED,
+}
 
 
 def cells(ask: Ask, name: str, width: int, recipe: Recipe = AS_WRITTEN, column: str = WRITTEN) -> list[Cell]:
@@ -61,7 +74,9 @@ def cells(ask: Ask, name: str, width: int, recipe: Recipe = AS_WRITTEN, column: 
         "width": width_of(ask, width),
         "recipe": used.told(),
         "batch": BATCH,
+        "start": [MEAN, RHO],
         "draws": draws(ask),
+        "judged": JUDGED,
         "members": members,
         "device": ask.device or "cpu",
     }
@@ -122,6 +137,11 @@ def said(believes: bool, belief: Belief, x: Tensor, many: int) -> Tensor:
     return answer.mean
 
 
+def heard(believes: bool, belief: Belief) -> Belief:
+    """What its own predictions are made of: a belief as it is; of a point estimate the weights, nothing dropped."""
+    return belief if believes else replace(belief, posterior=delta(belief.posterior.mean, belief.layout.random))
+
+
 def scores(p: Tensor, y: Tensor) -> dict[str, float]:
     """Error and ECE in per cent, NLL in nats."""
     return {
@@ -141,7 +161,7 @@ def judged(ask: Ask, model: Model, width: int, belief: Belief) -> Cell:
         "test": scores(p, y),
         "train_nll": history[-1]["nll"],
         "kl": history[-1]["kl"],
-        "weights": weights_of(belief),
+        "weights": weights_of(heard(model.believes, belief)),
         "curve": [[k + 1, 100 * row["test_error"]] for k, row in enumerate(history) if "test_error" in row],
         "pruned": pruned(ask, belief) if model.believes else None,
     }
@@ -217,7 +237,8 @@ def attacked(ask: Ask, model: Model, belief: Belief) -> Cell:
     x, y = digits(ask).test
     by_other = each(x, directions(ask), RADII)
     few = slice(0, int(ask.of(200, 2000)))
-    by_own = each(x[few], signs(belief, x[few], y[few], 20 if model.believes else 1), WHITE_BOX)
+    own = heard(model.believes, belief)
+    by_own = each(x[few], signs(own, x[few], y[few], 20 if model.believes else 1), WHITE_BOX)
     answer = partial(said, model.believes, belief, many=draws(ask))
     return {
         "transfer": {radius: scores(answer(images), y) for radius, images in by_other.items()},

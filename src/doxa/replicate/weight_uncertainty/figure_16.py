@@ -17,7 +17,7 @@ NAMES = ("plain", "dropout", "gaussian")
 
 
 def run(ask: Ask) -> Numbers:
-    return {"settings": {"units": 1200, "weights": "one draw, biases aside"}, **histograms(ask, NAMES)}
+    return {"settings": {"units": 1200, "weights": "one draw of a belief, biases aside"}, **histograms(ask, NAMES)}
 
 
 def histograms(ask: Ask, names: Sequence[str]) -> dict[str, Any]:
@@ -64,7 +64,10 @@ ARTEFACT = Artefact(
     rows=("WU-49",),
     run=run,
     reference={"document": "the belief's are the broadest, as in the original paper; no numbers are printed"},
-    left_open=("what a belief's weights are: one draw of all of them; their means stand in the table",),
+    left_open=(
+        "what a belief's weights are: one draw of all of them; their means stand in the table",
+        "what those of dropout are: as they were learned, none of them dropped",
+    ),
     takes=("some seconds", "ten minutes on a GPU"),
     show=show,
 )

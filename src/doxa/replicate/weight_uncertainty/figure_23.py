@@ -28,7 +28,7 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
 LESS = Claim(
     "C-WU-21",
     "the BBB agent regrets less than the greedy one",
-    "mean final regret lower over five seeds or more; the share of seeds won is told",
+    "mean final regret lower over five seeds or more, open with fewer; the share of seeds won is told",
 )
 LINEAR = Claim(
     "C-WU-22",
@@ -37,6 +37,7 @@ LINEAR = Claim(
 )
 EPSILONS = {"greedy, ε = 1 %": 0.01, "greedy, ε = 5 %": 0.05}
 KINDS = ("thompson", "greedy", "neural-linear")
+ENOUGH = 5  # seeds
 
 
 def run(ask: Ask) -> Numbers:
@@ -69,7 +70,11 @@ def run(ask: Ask) -> Numbers:
     }
     differences = {name: asdict(paired(*pair)) for name, pair in pairs.items()}
     near = all(abs(s["slope_regret"] / s["analytic"] - 1) <= 0.25 and s["r2_regret"] > 0.99 for s in slopes.values())
-    verdicts = [LESS.judged(own["mean"] < 0, own, own["se"], seeds, setting) for setting, own in differences.items()]
+    enough = len(seeds) >= ENOUGH
+    verdicts = [
+        LESS.judged(own["mean"] < 0 if enough else None, own, own["se"], seeds, setting)
+        for setting, own in differences.items()
+    ]
     return {
         "settings": settings_of(ask),
         "seeds": seeds,

@@ -14,6 +14,8 @@ from doxa.replicate.weight_uncertainty.digit_cells import said, scores
 from doxa.replicate.weight_uncertainty.digit_models import (
     AS_WRITTEN,
     BATCH,
+    MEAN,
+    RHO,
     Model,
     draws,
     learner,
@@ -32,7 +34,7 @@ WIDTH, SEED = 400, 100
 def run(ask: Ask) -> Numbers:
     recipe = sized(ask, AS_WRITTEN)
     told = {"recipe": recipe.told(), "width": width_of(ask, WIDTH), "seed": SEED, "device": ask.device or "cpu"}
-    told |= {"grid": [SHARES, WIDE, NARROW], "draws": draws(ask)}
+    told |= {"grid": [SHARES, WIDE, NARROW], "draws": draws(ask), "batch": BATCH, "start": [MEAN, RHO]}
     found = kept(ask, "mnist-mixture-grid", told, lambda: _tried(ask))["tried"]
     best = min(found, key=lambda key: found[key]["nll"])
     return {

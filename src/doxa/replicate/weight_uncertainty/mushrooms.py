@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from doxa.checkpoint import describe
 from doxa.contracts import Likelihood, Schedule
 from doxa.judge import bandits
 from doxa.learners import point, variational
@@ -22,7 +23,7 @@ from doxa.priors import scale_mixture
 from doxa.randomness import isolated, reseed
 from doxa.rates import step
 from doxa.replicate.contract import Ask
-from doxa.replicate.parts import kept
+from doxa.replicate.parts import kept, stem
 
 HIDDEN = (100, 100)
 # How the noise of scaled rewards is taken: of one size, or told by the net for each mushroom and action.
@@ -261,17 +262,18 @@ def _games(ask: Ask, kind: str, encoding: str, wanted: Sequence[tuple[str, Setti
 def _part(ask: Ask, part: str, noise: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]) -> Games:
     """Games as one program, kept when they are finished and resumed when they were not."""
     size, (likelihood, outputs) = size_of(ask), NOISES[noise]
+    agents = [setting.agent(name, seed, size) for name, setting, seed in wanted]
     settings = {
         "size": asdict(size),
-        "agents": [[name, asdict(setting), seed] for name, setting, seed in wanted],
+        "agents": [describe(agent) for agent in agents],  # with all that a setting does not name: prior, start, samples
         "net": HIDDEN,
         "likelihood": repr(likelihood),
     }
 
     def make() -> dict[str, Any]:
         bandit = bandits.mushrooms(encoding)
-        agents = [setting.agent(name, seed, size) for name, setting, seed in wanted]
-        folder = None if ask.folder is None else ask.folder / f"{part}-{'full' if ask.full else 'quick'}"
+        # By its settings: a game that was broken off does not stand in the way of another.
+        folder = None if ask.folder is None else ask.folder / stem(part, settings)
         ask.say(f"{part}: {len(agents)} agents, {size.steps:,} steps of {size.updates} updates")
         outcomes = bandits.play(
             [net(bandit.inputs.shape[1], outputs, agent.seed) for agent in agents],
@@ -379,4 +381,4 @@ DEPARTURES: dict[str, tuple[str, ...]] = {
         "settings of a grid are chosen by the mean expected regret of seeds 100 and 101, which no figure reports",
     ),
 }
-TAKES = ("a few seconds", "six to ten minutes for each of five games on an H200, which the figures share")
+TAKES = ("a few seconds", "six to ten minutes for each of seven games on an H200, which the figures share")
