@@ -176,3 +176,16 @@ def test_an_unknown_name_is_bad_input() -> None:
 
     with pytest.raises(BadInput, match="no replication 'x'"):
         replicate("x")
+
+
+def test_every_claim_of_weight_uncertainty_is_judged_somewhere() -> None:
+    judged = {claim.name for artefact in TABLE.values() for claim in artefact.claims}
+    assert {f"C-WU-{number}" for number in range(1, 30)} <= judged
+
+
+def test_every_requirement_of_weight_uncertainty_s_experiments_is_replicated() -> None:
+    rows = {row for artefact in TABLE.values() for row in artefact.rows}
+    experiments = {13, 14, 21, *range(26, 67)}
+    missing = {f"WU-{number}" for number in experiments} - rows
+    # Data, training and protocol: what several figures have in common.
+    assert missing <= {"WU-27", "WU-28"}

@@ -51,7 +51,8 @@ class AveragedLoss:
                 for start in range(0, len(x), ROWS):
                     rows = slice(start, start + ROWS)
                     part = x[rows].detach().requires_grad_()
-                    output = call(belief.net, weights, belief.buffers[member], part)
+                    # In single precision 1 − p(y) is nothing where a net is all but certain, and half of its gradient.
+                    output = call(belief.net, weights, belief.buffers[member], part).double()
                     y = belief.likelihood.check(output, self.y[rows])
                     loss = -(share[s, rows] * belief.likelihood.log_prob(output, y, parameters)).sum()
                     total[rows] += torch.autograd.grad(loss, part)[0]

@@ -19,12 +19,12 @@ RATES = {
     "Adam": (1e-4, 3e-4, 1e-3, 3e-3),
     "SGD": (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3),
 }
-SOONER = 0.10
+SOONER, HALF = 0.10, 0.5
 HIDDEN = Claim(
     "C-WU-25",
     "Local reparameterisation is no faster because Adam does not mind the scale of gradients",
     "epochs until the slower noise's final free energy is reached: with SGD at least "
-    f"{100 * SOONER:g} % fewer with local noise, with Adam not",
+    f"{100 * SOONER:g} % fewer with local noise, with Adam not; open where SGD does not come half as far as Adam",
 )
 
 
@@ -37,6 +37,8 @@ def run(ask: Ask) -> Numbers:
     }
     rows = {name: compared(by_noise) for name, by_noise in found.items()}
     saved = {name: [1 - a["local"] / a["shared"] for a in row["epochs"]] for name, row in rows.items()}
+    ways = {name: max(first(row) - end for end in row["final"].values()) for name, row in rows.items()}
+    share = ways["SGD"] / ways["Adam"]
     return {
         "settings": regression.settings(ask) | {"rates": RATES, "samples": 1},
         "seeds": own,
@@ -44,14 +46,19 @@ def run(ask: Ask) -> Numbers:
         "saved": {name: {"mean": mean(v), "se": error(v)} for name, v in saved.items()},
         "verdicts": [
             HIDDEN.judged(
-                mean(saved["SGD"]) >= SOONER > mean(saved["Adam"]),
-                {f"epochs saved with {name}": mean(v) for name, v in saved.items()},
+                mean(saved["SGD"]) >= SOONER > mean(saved["Adam"]) if share >= HALF else None,
+                {f"epochs saved with {name}": mean(v) for name, v in saved.items()} | {"SGD's way over Adam's": share},
                 max(error(v) or 0.0 for v in saved.values()),
                 own,
                 "one draw a step, constant rates, each noise at the rate that ends lowest",
             )
         ],
     }
+
+
+def first(row: Mapping[str, Any]) -> float:
+    """The free energy in the first epoch, the higher of both noises'."""
+    return max(points[0][1] for points in row["curves"].values())
 
 
 def trained(ask: Ask, name: str, own: Sequence[int]) -> dict[str, Any]:

@@ -65,12 +65,23 @@ JUDGED = {
 }
 
 
-def cells(ask: Ask, name: str, width: int, recipe: Recipe = AS_WRITTEN, column: str = WRITTEN) -> list[Cell]:
-    """The cells of a model at a width, one for each seed; those of a family are trained together, and only once."""
+def cells(
+    ask: Ask,
+    name: str,
+    width: int,
+    recipe: Recipe = AS_WRITTEN,
+    column: str = WRITTEN,
+    model: Model | None = None,
+) -> list[Cell]:
+    """The cells of a model at a width, one for each seed; those of a family are trained together, and only once.
+
+    `model` is another of the same name, with a prior that was chosen.
+    """
     together, used = family(name, width, column), sized(ask, recipe)
+    models = {one: MODELS[one] if model is None else model for one in together}
     members = [(one, seed) for one in together for seed in seeds(ask, one, width)]
     told = {
-        "models": {one: [MODELS[one].prior, MODELS[one].rate] for one in together},
+        "models": {one: [own.prior, own.rate] for one, own in models.items()},
         "width": width_of(ask, width),
         "recipe": used.told(),
         "batch": BATCH,
@@ -81,16 +92,17 @@ def cells(ask: Ask, name: str, width: int, recipe: Recipe = AS_WRITTEN, column: 
         "device": ask.device or "cpu",
     }
     part = f"mnist-{column}-{together[0]}-{width}"
-    found: dict[str, list[Cell]] = kept(ask, part, told, lambda: _made(ask, members, width, used))
+    found: dict[str, list[Cell]] = kept(ask, part, told, lambda: _made(ask, models, members, width, used))
     return found[name]
 
 
-def _made(ask: Ask, members: Sequence[tuple[str, int]], width: int, recipe: Recipe) -> dict[str, list[Cell]]:
-    names = list(dict.fromkeys(name for name, _ in members))
-    ask.say(f"MNIST, {', '.join(names)}, {width} units, {recipe.epochs} epochs: {len(members)} nets")
-    learners = {name: learner(MODELS[name], recipe) for name in names}
+def _made(
+    ask: Ask, models: Mapping[str, Model], members: Sequence[tuple[str, int]], width: int, recipe: Recipe
+) -> dict[str, list[Cell]]:
+    ask.say(f"MNIST, {', '.join(models)}, {width} units, {recipe.epochs} epochs: {len(members)} nets")
+    learners = {name: learner(model, recipe) for name, model in models.items()}
     halfway: dict[str, Any] = {}
-    believes = MODELS[names[0]].believes
+    believes = next(iter(models.values())).believes
     beliefs = doxa.fleet(
         [net(ask, width, seed) for _, seed in members],
         digits(ask).train,
@@ -107,7 +119,7 @@ def _made(ask: Ask, members: Sequence[tuple[str, int]], width: int, recipe: Reci
     )
     found: dict[str, list[Cell]] = {}
     for (name, seed), belief in zip(members, beliefs, strict=True):
-        own = judged(ask, MODELS[name], width, belief)
+        own = judged(ask, models[name], width, belief)
         found.setdefault(name, []).append({"seed": seed, **own, "halfway": halfway.get(_label(belief))})
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import doxa
@@ -18,43 +19,50 @@ from doxa.replicate.weight_uncertainty.digit_models import (
     Recipe,
     draws,
     learner,
+    mixture,
     net,
     rate,
     sized,
     width_of,
 )
 from doxa.replicate.weight_uncertainty.digits import digits
+from doxa.replicate.weight_uncertainty.mixture_grid import best_mixture
 
 SEED = 100  # of the nets that are chosen by, none that is reported
-KL_WEIGHTS, SCALES = (0.3, 0.1, 0.03), (0.01, 0.003)
-EPOCHS = {"believes": (100,), "plain": (5, 20, 100), "dropout": (50, 100, 200)}
+KL_WEIGHTS, SCALES = (1.0, 0.3, 0.1, 0.03), (0.01, 0.03)
+EPOCHS = {"believes": (50, 150), "plain": (5, 20, 100), "dropout": (50, 100, 200)}
 
 
 def candidates(ask: Ask, name: str, width: int) -> list[Recipe]:
-    """What is tried: KL weight and start for beliefs, with local noise; when to stop for point estimates.
+    """What is tried: KL weight, start and length for beliefs, with local noise; when to stop for point estimates.
 
-    The start is chosen with the narrowest nets, and taken over by the others.
+    Start and length are chosen with the narrowest nets, and taken over by the others.
     """
     model = MODELS[name]
     if not model.believes:
         return [Recipe(epochs, 1e-3, cosine=True) for epochs in EPOCHS["dropout" if model.rate else "plain"]]
-    scales: tuple[float, ...] = SCALES
+    pairs = [(epochs, scale) for epochs in EPOCHS["believes"] for scale in SCALES]
     if width > WIDTHS[0]:
-        narrowest = choice(ask, name, WIDTHS[0])
-        scales = (narrowest["tried"][narrowest["best"]]["scale"],)
+        pairs = [pairs[choice(ask, name, WIDTHS[0])["best"] % len(pairs)]]
     return [
         Recipe(epochs, 1e-3, cosine=True, samples=1, local=True, kl_weight=weight, scale=scale)
-        for epochs in EPOCHS["believes"]
         for weight in KL_WEIGHTS
-        for scale in scales
+        for epochs, scale in pairs
     ]
+
+
+def model_of(ask: Ask, name: str) -> Model:
+    """The model as it is chosen: the mixture is the best one of its grid."""
+    if name != "mixture":
+        return MODELS[name]
+    return replace(MODELS[name], prior=mixture(*best_mixture(ask)))
 
 
 def choice(ask: Ask, name: str, width: int) -> dict[str, Any]:
     """All that was tried, with its validation scores, and which was best."""
-    tried = [sized(ask, recipe) for recipe in candidates(ask, name, width)]
+    tried, model = [sized(ask, recipe) for recipe in candidates(ask, name, width)], model_of(ask, name)
     told = {
-        "model": [name, MODELS[name].prior, MODELS[name].rate],
+        "model": [name, model.prior, model.rate],
         "width": width_of(ask, width),
         "recipes": [recipe.told() for recipe in tried],
         "batch": BATCH,
@@ -63,7 +71,7 @@ def choice(ask: Ask, name: str, width: int) -> dict[str, Any]:
         "device": ask.device or "cpu",
     }
     found: dict[str, Any] = kept(
-        ask, f"mnist-choice-{name}-{width}", told, lambda: {"tried": _tried(ask, MODELS[name], width, tried)}
+        ask, f"mnist-choice-{name}-{width}", told, lambda: {"tried": _tried(ask, model, width, tried)}
     )
     best = min(range(len(tried)), key=lambda k: found["tried"][k]["nll"])
     return {"tried": [recipe.told() | own for recipe, own in zip(tried, found["tried"], strict=True)], "best": best}
@@ -95,4 +103,12 @@ def _tried(ask: Ask, model: Model, width: int, recipes: Sequence[Recipe]) -> lis
 def chosen(ask: Ask, name: str, width: int) -> list[Cell]:
     """The cells of a model at a width, by the recipe that was chosen, learned from all training rows."""
     best = choice(ask, name, width)["best"]
-    return cells(ask, name, width, candidates(ask, name, width)[best], CHOSEN)
+    return cells(ask, name, width, candidates(ask, name, width)[best], CHOSEN, model_of(ask, name))
+
+
+def columns(ask: Ask, names: Sequence[str], width: int = WIDTHS[-1]) -> dict[str, dict[str, list[Cell]]]:
+    """The cells of some models in both columns."""
+    return {
+        "as written": {name: cells(ask, name, width) for name in names},
+        "chosen": {name: chosen(ask, name, width) for name in names},
+    }

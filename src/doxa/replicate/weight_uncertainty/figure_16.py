@@ -9,7 +9,8 @@ import numpy as np
 
 from doxa.replicate.contract import Artefact, Ask, Numbers
 from doxa.replicate.show import Chart, Line, Shown, Table
-from doxa.replicate.weight_uncertainty.digit_cells import cells
+from doxa.replicate.weight_uncertainty.digit_cells import Cell
+from doxa.replicate.weight_uncertainty.digit_choice import columns
 from doxa.replicate.weight_uncertainty.digit_models import MODELS
 from doxa.replicate.weight_uncertainty.regression import error, mean
 
@@ -17,44 +18,49 @@ NAMES = ("plain", "dropout", "gaussian")
 
 
 def run(ask: Ask) -> Numbers:
-    return {"settings": {"units": 1200, "weights": "one draw of a belief, biases aside"}, **histograms(ask, NAMES)}
-
-
-def histograms(ask: Ask, names: Sequence[str]) -> dict[str, Any]:
-    found = {name: cells(ask, name, 1200) for name in names}
+    found = columns(ask, NAMES)
     return {
-        "seeds": [cell["seed"] for cell in found[names[0]]],
+        "settings": {"units": 1200, "weights": "one draw, biases aside; of point estimates as they were trained"},
+        "seeds": [cell["seed"] for cell in found["as written"][NAMES[0]]],
+        "columns": {column: histograms(own) for column, own in found.items()},
+    }
+
+
+def histograms(found: Mapping[str, Sequence[Cell]]) -> dict[str, Any]:
+    """Densities of the first seed's weights, and spreads over seeds."""
+    std = {name: [cell["weights"]["std"] for cell in own] for name, own in found.items()}
+    return {
         "density": {name: own[0]["weights"]["density"] for name, own in found.items()},
-        "edges": found[names[0]][0]["weights"]["edges"],
-        "std": {
-            name: {"mean": mean([c["weights"]["std"] for c in own]), "se": error([c["weights"]["std"] for c in own])}
-            for name, own in found.items()
-        },
+        "edges": next(iter(found.values()))[0]["weights"]["edges"],
+        "std": {name: {"mean": mean(v), "se": error(v)} for name, v in std.items()},
         "std_of_means": {name: mean([c["weights"]["std_of_means"] for c in own]) for name, own in found.items()},
     }
 
 
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    return histogram_charts(found["numbers"])
+    return histograms_shown(found["numbers"]["columns"])
 
 
-def histogram_charts(numbers: Mapping[str, Any]) -> Sequence[Shown]:
-    low, high, pieces = numbers["edges"]
+def histograms_shown(columns: Mapping[str, Any]) -> Sequence[Shown]:
+    rows = [
+        [MODELS[name].title, column, f"{of['mean']:.4f}", f"{own['std_of_means'][name]:.4f}"]
+        for column, own in columns.items()
+        for name, of in own["std"].items()
+    ]
+    return [
+        *(_chart(column, own) for column, own in columns.items()),
+        Table("Standard deviations", ("net", "trained", "of drawn weights", "of their means"), rows, words=2),
+    ]
+
+
+def _chart(column: str, own: Mapping[str, Any]) -> Chart:
+    low, high, pieces = own["edges"]
     edges = np.linspace(low, high, pieces + 1)
     middles = ((edges[1:] + edges[:-1]) / 2).tolist()
-    lines = [
-        Line(MODELS[name].title, middles, [v if v > 0 else None for v in d]) for name, d in numbers["density"].items()
-    ]
-    rows = [
-        [MODELS[name].title, f"{of['mean']:.4f}", f"{numbers['std_of_means'][name]:.4f}"]
-        for name, of in numbers["std"].items()
-    ]
-    widest = max(numbers["std"], key=lambda name: numbers["std"][name]["mean"])
-    says = f"The broadest are those of: {MODELS[widest].title}. The density's axis is logarithmic."
-    return [
-        Chart("Weights", says, "weight", "density", lines, log_y=True),
-        Table("Standard deviations", ("net", "of drawn weights", "of their means"), rows),
-    ]
+    lines = [Line(MODELS[name].title, middles, [v if v > 0 else None for v in d]) for name, d in own["density"].items()]
+    widest = max(own["std"], key=lambda name: own["std"][name]["mean"])
+    says = f"The broadest are those of: {MODELS[widest].title}. The density is on a log axis."
+    return Chart(f"Weights, {column}", says, "weight", "density", lines, log_y=True)
 
 
 ARTEFACT = Artefact(

@@ -7,7 +7,8 @@ from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
 from doxa.replicate.show import Shown
-from doxa.replicate.weight_uncertainty.figure_16 import histogram_charts, histograms
+from doxa.replicate.weight_uncertainty.digit_cells import cells
+from doxa.replicate.weight_uncertainty.figure_16 import histograms, histograms_shown
 
 NAMES = ("gaussian", "mixture", "laplace")
 HALF, NEAR = 0.5, 0.25
@@ -20,18 +21,20 @@ NARROWER = Claim(
 
 
 def run(ask: Ask) -> Numbers:
-    found = histograms(ask, NAMES)
+    trained = {name: cells(ask, name, 1200) for name in NAMES}
+    found, seeds = histograms(trained), [cell["seed"] for cell in trained["gaussian"]]
     std = {name: of["mean"] for name, of in found["std"].items()}
     mixture, laplace = std["mixture"] / std["gaussian"], std["laplace"] / std["gaussian"]
     return {
         "settings": {"units": 1200, "weights": "one draw, biases aside"},
-        **found,
+        "seeds": seeds,
+        "columns": {"as written": found},
         "verdicts": [
             NARROWER.judged(
                 mixture < HALF and abs(laplace - 1) <= NEAR,
                 {"mixture": mixture, "Laplace": laplace},
                 None,
-                found["seeds"],
+                seeds,
                 "as written; over the Gaussian's",
             )
         ],
@@ -39,7 +42,7 @@ def run(ask: Ask) -> Numbers:
 
 
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    return histogram_charts(found["numbers"])
+    return histograms_shown(found["numbers"]["columns"])
 
 
 ARTEFACT = Artefact(

@@ -9,7 +9,8 @@ import numpy as np
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
 from doxa.replicate.show import Chart, Line, Shown, Table
-from doxa.replicate.weight_uncertainty.digit_cells import FRACTIONS, cells
+from doxa.replicate.weight_uncertainty.digit_cells import FRACTIONS, Cell, cells
+from doxa.replicate.weight_uncertainty.digit_choice import columns
 from doxa.replicate.weight_uncertainty.regression import mean
 
 LAYERS = ("first", "second", "output")
@@ -21,31 +22,15 @@ OUTPUT = Claim(
 
 
 def run(ask: Ask) -> Numbers:
-    found = cells(ask, "gaussian", 1200)
-    seeds = [cell["seed"] for cell in found]
-    names = list(found[0]["weights"]["layers"])
-    ratio = {
-        layer: mean([c["weights"]["layers"][name]["signal_to_noise"] for c in found])
-        for layer, name in zip(LAYERS, names, strict=True)
-    }
-    shares = {
-        layer: [mean([c["pruned"]["shares"][name][k] for c in found]) for k in range(len(FRACTIONS))]
-        for layer, name in zip(LAYERS, names, strict=True)
-    }
+    found = {column: layers(own["gaussian"]) for column, own in columns(ask, ["gaussian"]).items()}
+    seeds, written = [cell["seed"] for cell in cells(ask, "gaussian", 1200)], found["as written"]
+    ratio, shares = written["signal_to_noise"], written["shares"]
     least = [min(shares, key=lambda layer: shares[layer][FRACTIONS.index(f)]) for f in (0.75, 0.95)]
-    layers = found[0]["weights"]["layers"]
     return {
         "settings": {"units": 1200, "prior": "N(0, 1)"},
         "seeds": seeds,
         "fractions": FRACTIONS,
-        "shares": shares,
-        "signal_to_noise": ratio,
-        "std": {
-            layer: mean([c["weights"]["layers"][name]["std"] for c in found])
-            for layer, name in zip(LAYERS, names, strict=True)
-        },
-        "density": {layer: layers[name]["density"] for layer, name in zip(LAYERS, names, strict=True)},
-        "edges": found[0]["weights"]["edges"],
+        "columns": found,
         "verdicts": [
             OUTPUT.judged(
                 max(ratio, key=lambda layer: ratio[layer]) == "output" and all(layer == "output" for layer in least),
@@ -59,38 +44,52 @@ def run(ask: Ask) -> Numbers:
     }
 
 
+def layers(found: Sequence[Cell]) -> dict[str, Any]:
+    """What is known of each layer, means over seeds; densities of the first."""
+    named = dict(zip(LAYERS, found[0]["weights"]["layers"], strict=True))
+
+    def of(key: str) -> dict[str, float]:
+        return {layer: mean([c["weights"]["layers"][name][key] for c in found]) for layer, name in named.items()}
+
+    return {
+        "shares": {
+            layer: [mean([c["pruned"]["shares"][name][k] for c in found]) for k in range(len(FRACTIONS))]
+            for layer, name in named.items()
+        },
+        "signal_to_noise": of("signal_to_noise"),
+        "std": of("std"),
+        "density": {layer: found[0]["weights"]["layers"][name]["density"] for layer, name in named.items()},
+        "edges": found[0]["weights"]["edges"],
+    }
+
+
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     numbers = found["numbers"]
-    per_cent = [100 * f for f in numbers["fractions"]]
-    shares = [Line(f"{layer} layer", per_cent, [100 * v for v in own]) for layer, own in numbers["shares"].items()]
-    low, high, pieces = numbers["edges"]
+    rows = [
+        [layer, column, f"{own['signal_to_noise'][layer]:.3f}", f"{own['std'][layer]:.4f}"]
+        for column, own in numbers["columns"].items()
+        for layer in own["shares"]
+    ]
+    heads = ("layer", "trained", "mean |mean| / scale", "standard deviation of drawn weights")
+    charts = [
+        chart for column, own in numbers["columns"].items() for chart in _charts(column, own, numbers["fractions"])
+    ]
+    return [*charts, Table("By layer", heads, rows, words=2)]
+
+
+def _charts(column: str, own: Mapping[str, Any], fractions: Sequence[float]) -> list[Chart]:
+    per_cent = [100 * f for f in fractions]
+    low, high, pieces = own["edges"]
     edges = np.linspace(low, high, pieces + 1)
     middles = ((edges[1:] + edges[:-1]) / 2).tolist()
+    shares = [Line(f"{layer} layer", per_cent, [100 * v for v in of]) for layer, of in own["shares"].items()]
     densities = [
-        Line(f"{layer} layer", middles, [v if v > 0 else None for v in own])
-        for layer, own in numbers["density"].items()
+        Line(f"{layer} layer", middles, [v if v > 0 else None for v in of]) for layer, of in own["density"].items()
     ]
-    rows = [
-        [layer, f"{numbers['signal_to_noise'][layer]:.3f}", f"{numbers['std'][layer]:.4f}"]
-        for layer in numbers["shares"]
-    ]
+    says = "One ranking over all layers.", "One draw; the density is on a log axis."
     return [
-        Chart(
-            "What each layer loses",
-            "One ranking over all layers.",
-            "pruned of all, %",
-            "pruned of the layer, %",
-            shares,
-        ),
-        Chart(
-            "Weights by layer",
-            "One draw; the density's axis is logarithmic.",
-            "weight",
-            "density",
-            densities,
-            log_y=True,
-        ),
-        Table("By layer", ("layer", "mean |mean| / scale", "standard deviation of drawn weights"), rows),
+        Chart(f"What layers lose, {column}", says[0], "pruned of all, %", "pruned of the layer, %", shares),
+        Chart(f"Weights by layer, {column}", says[1], "weight", "density", densities, log_y=True),
     ]
 
 

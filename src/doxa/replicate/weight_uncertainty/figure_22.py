@@ -7,7 +7,7 @@ from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
 from doxa.replicate.show import Chart, Line, Shown, Table
-from doxa.replicate.weight_uncertainty.digit_cells import cells
+from doxa.replicate.weight_uncertainty.digit_choice import columns
 from doxa.replicate.weight_uncertainty.digit_models import MODELS
 from doxa.replicate.weight_uncertainty.figure_16 import NAMES
 from doxa.replicate.weight_uncertainty.regression import error, mean
@@ -19,11 +19,12 @@ ROBUST = Claim(
     "fall of accuracy at radius 0.05: belief below dropout below plain net; at 0.10 the belief is right on at least "
     f"{STANDS:g} %",
 )
-ATTACKS = ("transfer", "white_box")
+TITLES = {"transfer": "gradients of another net", "white_box": "gradients of the net itself"}
 
 
 def run(ask: Ask) -> Numbers:
-    found = {name: cells(ask, name, 1200) for name in NAMES}
+    both = columns(ask, NAMES)
+    found = both["as written"]
     seeds = [cell["seed"] for cell in found["plain"]]
     falls = {
         name: [c["transfer"]["0.05"]["error"] - c["transfer"]["0"]["error"] for c in own] for name, own in found.items()
@@ -34,14 +35,15 @@ def run(ask: Ask) -> Numbers:
         "settings": {"units": 1200, "source": "LeNet-5" if ask.full else "a small CNN", "pixels": "kept in [0, 1]"},
         "seeds": seeds,
         "attacks": {
-            attack: {
+            f"{TITLES[attack]}, {column}": {
                 name: {
                     radius: {key: mean([c[attack][radius][key] for c in own]) for key in ("error", "nll", "ece")}
                     for radius in own[0][attack]
                 }
-                for name, own in found.items()
+                for name, own in trained.items()
             }
-            for attack in ATTACKS
+            for attack in TITLES
+            for column, trained in both.items()
         },
         "verdicts": [
             ROBUST.judged(
@@ -57,10 +59,9 @@ def run(ask: Ask) -> Numbers:
 
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     attacks = found["numbers"]["attacks"]
-    titles = {"transfer": "Gradients of another net", "white_box": "Gradients of the net itself"}
     charts = [
         Chart(
-            titles[attack],
+            attack.capitalize(),
             _says(own),
             "radius",
             "accuracy, %",
@@ -73,7 +74,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         for attack, own in attacks.items()
     ]
     rows = [
-        [titles[attack], MODELS[name].title, radius, f"{v['error']:.2f}", f"{v['nll']:.3f}", f"{v['ece']:.2f}"]
+        [attack, MODELS[name].title, radius, f"{v['error']:.2f}", f"{v['nll']:.3f}", f"{v['ece']:.2f}"]
         for attack, own in attacks.items()
         for name, of in own.items()
         for radius, v in of.items()

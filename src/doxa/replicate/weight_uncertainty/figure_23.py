@@ -69,6 +69,13 @@ def run(ask: Ask) -> Numbers:
         "chosen, 117 columns": (letters[CHOSEN["thompson"]], letters[CHOSEN["greedy"]]),
     }
     differences = {name: asdict(paired(*pair)) for name, pair in pairs.items()}
+    expected = {
+        name: asdict(paired(finals(found[one], "expected"), finals(found[other], "expected")))
+        for name, one, other in (
+            ("as written", BBB, GREEDY),
+            ("chosen", CHOSEN["thompson"], CHOSEN["greedy"]),
+        )
+    }
     near = all(abs(s["slope_regret"] / s["analytic"] - 1) <= 0.25 and s["r2_regret"] > 0.99 for s in slopes.values())
     enough = len(seeds) >= ENOUGH
     verdicts = [
@@ -83,6 +90,7 @@ def run(ask: Ask) -> Numbers:
         "agents": agents,
         "slopes": slopes,
         "differences": differences,
+        "differences_expected": expected,
         "letters": letters,
         "grids": {name: kind.choosing for name, kind in kinds.items()},
     }
@@ -108,6 +116,16 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     ]
     tables = [
         Table("Final regret, mean and standard error over seeds", ("agent", "realised", "expected"), ends),
+        Table(
+            "Thompson less greedy at the end, pairs of the same seed",
+            ("settings", "of", "mean", "95 % from", "to", "seeds won"),
+            [
+                [name, kind, f"{own['mean']:,.0f}", f"{own['low']:,.0f}", f"{own['high']:,.0f}", f"{own['won']:.0%}"]
+                for kind, pairs in (("realised", "differences"), ("expected", "differences_expected"))
+                for name, own in numbers[pairs].items()
+            ],
+            words=2,
+        ),
         Table(
             "Slope of the last half, a step",
             ("agent", "ε times a random act's", "realised", "expected", "R²"),

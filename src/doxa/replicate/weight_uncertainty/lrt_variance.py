@@ -28,8 +28,8 @@ SLOPE, ROOM = -1.0, 0.15
 LESS = Claim(
     "C-WU-7",
     "Local reparameterisation lowers the variance",
-    f"variance of the free energy's differences over the last third of the epochs: local over shared below "
-    f"{LOWER:g}, for both scales of the prior; variance of the gradients: below 1",
+    f"variance of the free energy's differences from epoch to epoch: local over shared below {LOWER:g}, for both "
+    "scales of the prior; variance of the gradients: below 1",
 )
 AS_BATCH = Claim(
     "C-WU-26",
@@ -50,7 +50,6 @@ def run(ask: Ask) -> Numbers:
         for p in PRIORS
         for when in ("all", "last_third")
     }
-    judged = {p: epochs[f"{p}, last_third"] for p in PRIORS}
     gradients = {by: [one["gradients"][by]["ratio"] for one in still] for by in ("mean", "rho")}
     slopes = {noise: [one["slopes"][noise] for one in still] for noise in ("shared", "local")}
     return {
@@ -64,13 +63,20 @@ def run(ask: Ask) -> Numbers:
         "gradients": {by: {"mean": mean(v), "se": error(v)} for by, v in gradients.items()},
         "differences": {p: {"mean": mean(v), "se": error(v)} for p, v in epochs.items()},
         "verdicts": [
-            LESS.judged(
-                all(mean(v) < LOWER for v in judged.values()) and all(mean(v) < 1 for v in gradients.values()),
-                {f"differences, −log σ = {p}": mean(v) for p, v in judged.items()}
-                | {f"gradients by {by}": mean(v) for by, v in gradients.items()},
-                max(error(v) or 0.0 for v in judged.values()),
-                own,
-                f"local over shared; gradients of a trained belief held still, batch {BATCH}",
+            *(
+                LESS.judged(
+                    all(mean(epochs[f"{p}, {when}"]) < LOWER for p in PRIORS)
+                    and all(mean(v) < 1 for v in gradients.values()),
+                    {f"differences, −log σ = {p}": mean(epochs[f"{p}, {when}"]) for p in PRIORS}
+                    | {f"gradients by {by}": mean(v) for by, v in gradients.items()},
+                    max(error(epochs[f"{p}, {when}"]) or 0.0 for p in PRIORS),
+                    own,
+                    f"local over shared, {said}; gradients of a trained belief held still, batch {BATCH}",
+                )
+                for when, said in (
+                    ("all", "over all epochs, its fall included"),
+                    ("last_third", "over the last third of the epochs"),
+                )
             ),
             AS_BATCH.judged(
                 abs(mean(slopes["local"]) - SLOPE) <= ROOM and mean(slopes["shared"]) > mean(slopes["local"]),

@@ -31,14 +31,27 @@ SHARES, WIDE, NARROW = (0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8)
 WIDTH, SEED = 400, 100
 
 
-def run(ask: Ask) -> Numbers:
+def best_mixture(ask: Ask) -> tuple[float, int, int]:
+    """Share, −log σ₁ and −log σ₂ of the mixture with the lowest validation NLL."""
+    found = tried(ask)
+    share, wide, narrow = min(found, key=lambda key: found[key]["nll"]).split(", ")
+    return float(share), int(wide), int(narrow)
+
+
+def tried(ask: Ask) -> dict[str, Any]:
+    """The validation scores of every mixture, by its share and scales."""
     recipe = sized(ask, AS_WRITTEN)
     told = {"recipe": recipe.told(), "width": width_of(ask, WIDTH), "seed": SEED, "device": ask.device or "cpu"}
     told |= {"grid": [SHARES, WIDE, NARROW], "draws": draws(ask), "batch": BATCH, "start": [MEAN, RHO]}
-    found = kept(ask, "mnist-mixture-grid", told, lambda: _tried(ask))["tried"]
+    found: dict[str, Any] = kept(ask, "mnist-mixture-grid", told, lambda: _tried(ask))["tried"]
+    return found
+
+
+def run(ask: Ask) -> Numbers:
+    found = tried(ask)
     best = min(found, key=lambda key: found[key]["nll"])
     return {
-        "settings": {"units": WIDTH, "recipe": recipe.told(), "chosen_by": "validation NLL"},
+        "settings": {"units": WIDTH, "recipe": sized(ask, AS_WRITTEN).told(), "chosen_by": "validation NLL"},
         "seeds": [SEED],
         "tried": found,
         "best": best,

@@ -152,6 +152,9 @@ GRIDS: dict[str, tuple[Setting, ...]] = {
         Plain(lr=1e-4, halving=50, reward_scale=10.0, noise=TOLD),
         Plain(lr=3e-4, halving=25, reward_scale=10.0, noise=TOLD),
         Plain(lr=1e-3, halving=6, reward_scale=10.0, noise=TOLD),
+        Plain(lr=1e-3, halving=100, reward_scale=10.0, noise=TOLD),
+        Plain(lr=1e-3, halving=200, reward_scale=10.0, noise=TOLD),
+        Plain(lr=3e-4, halving=200, reward_scale=10.0, noise=TOLD),
     ),
     "neural-linear": (
         LastLayer(lr=1e-4, halving=50),

@@ -40,7 +40,8 @@ def run(ask: Ask) -> Numbers:
                 },
                 None,
                 rows["gaussian, 400"]["seeds"],
-                "as written; errors in per cent; the original has 1.82, 1.99, 2.02",
+                "as written; errors in per cent, one seed of the narrow prior at 800 and 1,200 units; the original has "
+                "1.82, 1.99, 2.02",
             )
         ],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,9 +115,8 @@ def settings(ask: Ask, start: float | None = None) -> dict[str, Any]:
     }
 
 
-@functools.lru_cache(maxsize=8)
 def rate(ask: Ask) -> float:
-    """The learning rate at the start: of three, the one with which the free energy of one belief ends lowest."""
+    """The learning rate at the start: of several, the one with which the free energy of one belief ends lowest."""
     own = size(ask)
     told = {"rates": RATES, "width": own.width, "epochs": own.epochs, "samples": own.samples, "seed": CHOOSING}
     ends = kept(ask, "regression-rate", told | {"device": ask.device or "cpu"}, lambda: {"ends": _ends(ask)})["ends"]
