@@ -85,3 +85,21 @@ class TestAttack:
         loss, clean = averaged_loss(belief, x, y, samples=4, seed=0, low=0.0, high=1.0)
         assert float((loss(moved) - loss(clean)).min()) >= -ROUNDING
         assert float((loss(moved) - loss(clean)).mean()) > 0
+
+
+def test_a_net_that_is_all_but_certain_does_not_hide_its_gradient() -> None:
+    """Where p(y) is 1 in single precision, the gradient's sign is that of double precision all the same."""
+    torch.manual_seed(0)
+    net = nn.Linear(6, 3)
+    x = torch.rand(64, 6, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        net.weight.mul_(60)
+    y = net(x).argmax(1)
+    layout, flat = lay_out(net)
+    sure = Belief(net, categorical(), Delta(flat, layout.random), layout, (constants(net),))
+    loss, clean = averaged_loss(sure, x, y, 1, 0, 0.0, 1.0)
+    exact, there = averaged_loss(sure.to(dtype=torch.float64), x.double(), y, 1, 0, 0.0, 1.0)
+    found, right = loss.gradient(clean), exact.gradient(there)
+    certain = sure.predict(x, 1).mean.amax(1) == 1
+    assert certain.sum() > 10
+    torch.testing.assert_close(found.double(), right, rtol=1e-4, atol=1e-30)
