@@ -47,12 +47,12 @@ def mixture(share: float, wide: int, narrow: int) -> tuple[Any, ...]:
 MODELS = {
     model.name: model
     for model in (
-        Model("gaussian", "belief, prior N(0, 1)", ("gaussian", 1.0)),
+        Model("gaussian", "belief, N(0, 1)", ("gaussian", 1.0)),
         Model("mixture", "belief, scale mixture", mixture(*MIXTURE)),
         Model("plain", "plain net"),
         Model("dropout", "dropout ½", rate=0.5),
         Model("laplace", "belief, Laplace b = 0.15", ("laplace", 0.15)),
-        *(Model(f"narrow-{s}", f"belief, prior N(0, e^−{2 * s})", ("gaussian", math.exp(-s))) for s in (6, 7, 8)),
+        *(Model(f"narrow-{s}", f"belief, −log σ = {s}", ("gaussian", math.exp(-s))) for s in (6, 7, 8)),
     )
 }
 TABLE = ("gaussian", "mixture", "plain", "dropout")  # the rows of table 3, at each width
