@@ -198,10 +198,10 @@ ARTEFACT = Artefact(
     run=run,
     claims=(BEATS_PLAIN, AS_DROPOUT, BEATS_MIXTURE),
     reference={
-        "note": "errors of the original paper and of the document stand in the table below; the document's own text errs "
-        "about its table: single Gaussians beat mixtures by 10 to 23 hundredths of a point, not 10 to 20; in the "
-        "original paper mixtures win by 46 to 70, not 60 to 70; and its Gaussian does not beat the original's mixture at "
-        "1,200 units",
+        "note": "errors of the original paper and of the document stand in the table below; the document's own text "
+        "errs about its table: single Gaussians beat mixtures by 10 to 23 hundredths of a point, not 10 to 20; in the "
+        "original paper mixtures win by 46 to 70, not 60 to 70; and its Gaussian does not beat the original's mixture "
+        "at 1,200 units",
     },
     left_open=(
         "how pixels are scaled: from 0 to 1",
