@@ -30,7 +30,7 @@ from doxa.replicate.weight_uncertainty.mixture_grid import best_mixture
 
 SEED = 100  # of the nets that are chosen by, none that is reported
 KL_WEIGHTS, SCALES = (1.0, 0.3, 0.1, 0.03), (0.01, 0.03)
-EPOCHS = {"believes": (50, 150), "plain": (5, 20, 100), "dropout": (50, 100, 200)}
+EPOCHS = {"believes": (30, 100), "plain": (5, 20, 100), "dropout": (50, 100, 200)}
 
 
 def candidates(ask: Ask, name: str, width: int) -> list[Recipe]:
