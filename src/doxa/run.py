@@ -211,7 +211,7 @@ class Run:
         nets = self.training.nets // self.members
         means = (self.running / self.source.batches).view(-1, nets).mean(1).tolist()
         self.running.zero_()
-        calm = self._calm(nets)
+        calm = all_calm(self.training)
         awake = []
         for k, nll in enumerate(means):
             if self.resting(k):
@@ -235,12 +235,6 @@ class Run:
                 self.best_epochs[k] = len(self.histories[k]) - 1
                 self._keep(k, nets)
         self._watched([k for k in awake if k not in self.troubles])
-
-    def _calm(self, nets: int) -> list[bool]:
-        """Members whose parameters are all so small that nothing can be wrong with them; asked for all at once."""
-        small = [(p.detach().abs() < FAR).flatten(1).all(1) for p in self.training.parameters]
-        found: list[bool] = torch.stack(small).all(0).view(-1, nets).all(1).tolist()
-        return found
 
     def _watched(self, members: Sequence[int]) -> None:
         """Add what the watch sees in the members awake to their histories."""
@@ -374,6 +368,16 @@ class Run:
         if self.troubles:
             raise Diverged.some(self.troubles, found)
         return [belief for belief in found if belief is not None]
+
+
+def all_calm(training: Training) -> list[bool]:
+    """Whether each member's parameters are so small that nothing can be wrong with them: one question for all.
+
+    A GPU is slow to answer many.
+    """
+    small = [(p.detach().abs() < FAR).flatten(1).all(1) for p in training.parameters]
+    found: list[bool] = torch.stack(small).all(0).view(training.members, -1).all(1).tolist()
+    return found
 
 
 def _columns(schedules: Sequence[Schedule], moments: Sequence[Moment]) -> Tensor:

@@ -18,7 +18,6 @@ from doxa.capture import record, tried, why_not
 from doxa.contracts import Batch, Moment, Now, Problem, Record, Training
 from doxa.errors import BadInput, Interrupted
 from doxa.feed import InMemory
-from doxa.flat import FAR
 from doxa.judge.bandits.agent import Agent
 from doxa.judge.bandits.bandit import Bandit, Episode, below
 from doxa.judge.bandits.outcome import Outcome
@@ -29,6 +28,7 @@ from doxa.philox import Stream, fill_uniform
 from doxa.progress import Progress
 from doxa.rates import constant
 from doxa.resume import CHECKPOINT, restore, versions
+from doxa.run import all_calm
 
 STATE = "doxa.bandits"
 SPAN = 250  # steps whose weights, rates and corrections lie in the device's memory; between two, the CPU has a say
@@ -214,9 +214,7 @@ class Game:
 
     def _look(self, shown: Progress) -> None:
         """See who has diverged, and how all are doing."""
-        # One question for all: a GPU is slow to answer many.
-        small = [(p.detach().abs() < FAR).flatten(1).all(1) for p in self.training.parameters]
-        calm = torch.stack(small).all(0).view(len(self.agents), -1).all(1).tolist()
+        calm = all_calm(self.training)
         for k, agent in enumerate(self.agents):
             trouble = None if calm[k] or k in self.troubles else self.training.trouble(k)
             if trouble is not None:

@@ -9,11 +9,13 @@ from typing import Any
 import doxa
 from doxa.errors import Diverged
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean, summary
 from doxa.replicate.parts import kept
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.bands import curves
-from doxa.replicate.weight_uncertainty.regression import TRAIN, Setting, error, mean, thinned
+from doxa.replicate.weight_uncertainty.curve_measures import smoothed, thinned
+from doxa.replicate.weight_uncertainty.regression import TRAIN, Setting
 
 RATES = {
     "Adam": (1e-4, 3e-4, 1e-3, 3e-3),
@@ -43,7 +45,7 @@ def run(ask: Ask) -> Numbers:
         "settings": regression.settings(ask) | {"rates": RATES, "samples": 1},
         "seeds": own,
         "rows": rows,
-        "saved": {name: {"mean": mean(v), "se": error(v)} for name, v in saved.items()},
+        "saved": {name: summary(v) for name, v in saved.items()},
         "verdicts": [
             HIDDEN.judged(
                 mean(saved["SGD"]) >= SOONER > mean(saved["Adam"]) if share >= HALF else None,
@@ -83,8 +85,8 @@ def trained(ask: Ask, name: str, own: Sequence[int]) -> dict[str, Any]:
         for (rate, seed), belief in zip(pairs, beliefs, strict=True):
             history = [] if belief is None else belief.record.history
             if len(history) == regression.size(ask).epochs:
-                energy = [float(v) for v in regression.smoothed(regression.energies(belief))]
-                data = [float(v) for v in regression.smoothed([TRAIN * row["nll"] for row in history])]
+                energy = [float(v) for v in smoothed(regression.energies(belief))]
+                data = [float(v) for v in smoothed([TRAIN * row["nll"] for row in history])]
                 own_rate = found[noise].setdefault(f"{rate:g}", {})
                 own_rate[f"{seed}"] = {"free_energy": energy, "data": data}
     return found

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.show import Area, Chart, Dots, Line
-from doxa.replicate.weight_uncertainty.regression import INSIDE
+from doxa.replicate.weight_uncertainty.curve_measures import INSIDE
 
 LIMITS = (-1.5, 2.5)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,7 +85,6 @@ class Recipe:
     local: bool = False
     kl_weight: float = 1.0
     scale: float | None = None  # at the start, with means as torch starts them; None as the document starts both
-    decay: float | None = None  # the scale of a Gaussian prior on a point estimate
 
     def told(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -118,8 +116,7 @@ def net(ask: Ask, width: int, seed: int) -> Any:
 
 def learner(model: Model, recipe: Recipe) -> Learner:
     if not model.believes:
-        prior = None if recipe.decay is None else doxa.priors.gaussian(recipe.decay)
-        return doxa.learners.dropout(model.rate, prior=prior) if model.rate else doxa.learners.point(prior)
+        return doxa.learners.dropout(model.rate) if model.rate else doxa.learners.point()
     family = doxa.posteriors.mean_field
     return doxa.learners.variational(
         model.as_prior(),
@@ -137,6 +134,3 @@ def rate(recipe: Recipe) -> Any:
 def weights(width: int) -> int:
     """Without biases, as the document counts them."""
     return 784 * width + width * width + 10 * width
-
-
-Recipes = Mapping[str, Recipe]

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean, summary
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.bands import band_chart, drawn, spread_says
-from doxa.replicate.weight_uncertainty.regression import PRIOR, error, mean
+from doxa.replicate.weight_uncertainty.regression import PRIOR
 
 TIMES = 3.0
 OVERCONFIDENT = Claim(
@@ -37,7 +38,7 @@ def run(ask: Ask) -> Numbers:
         "settings": regression.settings(ask) | {"ensemble": regression.size(ask).ensemble},
         "seeds": regression.seeds(ask),
         "plain": drawn(plain[0]),
-        "ratios": {name: {"mean": mean(v), "se": error(v), "each": v} for name, v in ratios.items()},
+        "ratios": {name: summary(v) | {"each": v} for name, v in ratios.items()},
         "widths": {
             name: {key: mean([r[key] for r in own]) for key in ("iqr_inside", "iqr_outside")}
             for name, own in (("plain", plain), *beliefs.items())
@@ -79,6 +80,6 @@ ARTEFACT = Artefact(
         "the prior of the belief that they are held against: N(0, e⁻²), the middle one of three",
         "learning rate and epochs of plain nets: 1e-3, halved after every third of as many epochs",
     ),
-    takes=("some seconds", "a minute on a GPU"),
+    takes=("some seconds", "three minutes on a GPU"),
     show=show,
 )

@@ -9,7 +9,8 @@ from doxa.replicate.contract import Artefact, Ask, Numbers
 from doxa.replicate.show import Chart, Dots, Line, Shown
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.bands import LIMITS
-from doxa.replicate.weight_uncertainty.regression import INSIDE, PRIOR
+from doxa.replicate.weight_uncertainty.curve_measures import INSIDE
+from doxa.replicate.weight_uncertainty.regression import PRIOR
 
 BELIEFS = {"single Gaussian": ("gaussian", f"{PRIOR}"), "scale mixture": ("mixture", "1, 6")}
 
@@ -40,6 +41,6 @@ ARTEFACT = Artefact(
     run=run,
     reference={"document": "the functions spread outside the training data; no numbers are printed"},
     left_open=("the scales of both priors: −log σ = 1, and −log σ₁, σ₂ = 1, 6",),
-    takes=("some seconds", "a minute on a GPU"),
+    takes=("some seconds", "two minutes on a GPU"),
     show=show,
 )

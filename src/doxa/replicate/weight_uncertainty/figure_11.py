@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean, summary
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.bands import band_chart, drawn, spread_says
 from doxa.replicate.weight_uncertainty.figure_10 import BELIEFS
-from doxa.replicate.weight_uncertainty.regression import error, mean
 
 LOW, HIGH = 0.85, 0.99
 CAPTURES = Claim(
@@ -31,9 +31,7 @@ def run(ask: Ask) -> Numbers:
         "settings": regression.settings(ask),
         "seeds": regression.seeds(ask),
         "bands": {name: drawn(rows[0]) for name, rows in found.items()},
-        "coverage": {
-            name: {key: {"mean": mean(v), "se": error(v)} for key, v in own.items()} for name, own in shares.items()
-        },
+        "coverage": {name: {key: summary(v) for key, v in own.items()} for name, own in shares.items()},
         "verdicts": [
             CAPTURES.judged(
                 all(LOW <= share <= HIGH for share in of_functions.values()),
@@ -71,6 +69,6 @@ ARTEFACT = Artefact(
         "whether the percentiles are of functions or of points with noise: both are counted, functions are judged",
         "the scales of both priors: −log σ = 1, and −log σ₁, σ₂ = 1, 6",
     ),
-    takes=("some seconds", "a minute on a GPU"),
+    takes=("some seconds", "two minutes on a GPU"),
     show=show,
 )

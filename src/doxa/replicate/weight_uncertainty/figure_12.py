@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Numbers
+from doxa.replicate.over_seeds import mean, summary
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.bands import curves
-from doxa.replicate.weight_uncertainty.regression import average, error, mean
+from doxa.replicate.weight_uncertainty.curve_measures import average
 
 
 def run(ask: Ask) -> Numbers:
@@ -23,9 +24,7 @@ def learning(ask: Ask, fleet: str) -> dict[str, Any]:
         "free_energy": {prior: average([r["free_energy"] for r in rows]) for prior, rows in found.items()},
         "rmse": {prior: average([r["rmse"] for r in rows]) for prior, rows in found.items()},
         "final": {
-            prior: {"mean": mean(v), "se": error(v)}
-            for prior, rows in found.items()
-            for v in [[r["final"]["free_energy"] for r in rows]]
+            prior: summary(v) for prior, rows in found.items() for v in [[r["final"]["free_energy"] for r in rows]]
         },
         "epochs": {prior: mean([r["epochs_to_5_percent"] for r in rows]) for prior, rows in found.items()},
         "epochs_of_95_percent": {p: mean([r["epochs_of_95_percent"] for r in rows]) for p, rows in found.items()},

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean, summary
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.figure_12 import ENDS, ends, learning, learning_charts
-from doxa.replicate.weight_uncertainty.regression import FLEETS, Setting, error, mean
+from doxa.replicate.weight_uncertainty.regression import FLEETS, Setting
 
 HIGHER = Claim(
     "C-WU-5",
@@ -49,7 +50,7 @@ def run(ask: Ask) -> Numbers:
         "settings": regression.settings(ask),
         "seeds": regression.seeds(ask),
         **learning(ask, "mixture"),
-        "kl_per_weight": {p: {"mean": mean(v), "se": error(v), "floor": floors[p]} for p, v in per_weight.items()},
+        "kl_per_weight": {p: summary(v) | {"floor": floors[p]} for p, v in per_weight.items()},
         "against_single": by_wide,
         "verdicts": [
             HIGHER.judged(

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean, summary, with_error
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.bands import band_chart, drawn, spread_says
-from doxa.replicate.weight_uncertainty.regression import PRIOR, error, mean
+from doxa.replicate.weight_uncertainty.regression import PRIOR
 
 WORSE = Claim(
     "C-WU-10",
@@ -29,8 +30,7 @@ def run(ask: Ask) -> Numbers:
         "bands": {"local": drawn(local[own][0]), "shared": drawn(shared[own][0])},
         "rows": {
             f"{name}, −log σ = {p}": {
-                key: {"mean": mean([r[key] for r in rows[p]]), "se": error([r[key] for r in rows[p]])}
-                for key in ("lppd", "lppd_inside", "iqr_inside", "iqr_outside")
+                key: summary([r[key] for r in rows[p]]) for key in ("lppd", "lppd_inside", "iqr_inside", "iqr_outside")
             }
             for p in PRIORS
             for name, rows in (("shared", shared), ("local", local))
@@ -52,7 +52,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     rows = [
         [
             name,
-            f"{own['lppd']['mean']:.2f}" + (f" ± {own['lppd']['se']:.2f}" if own["lppd"]["se"] is not None else ""),
+            with_error(own["lppd"], 2),
             f"{own['lppd_inside']['mean']:.2f}",
             f"{own['iqr_inside']['mean']:.3g}",
             f"{own['iqr_outside']['mean']:.3g}",

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.bands import curves
+from doxa.replicate.weight_uncertainty.curve_measures import average
 from doxa.replicate.weight_uncertainty.figure_14 import PRIORS
-from doxa.replicate.weight_uncertainty.regression import average, error, mean
 
 NEAR = 0.10
 NO_SOONER = Claim(

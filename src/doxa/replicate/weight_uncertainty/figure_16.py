@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from doxa.replicate.contract import Artefact, Ask, Numbers
+from doxa.replicate.over_seeds import mean, summary
 from doxa.replicate.show import Chart, Line, Shown, Table
 from doxa.replicate.weight_uncertainty.digit_cells import Cell
 from doxa.replicate.weight_uncertainty.digit_choice import columns
 from doxa.replicate.weight_uncertainty.digit_models import MODELS
-from doxa.replicate.weight_uncertainty.regression import error, mean
 
 NAMES = ("plain", "dropout", "gaussian")
 
@@ -32,7 +32,7 @@ def histograms(found: Mapping[str, Sequence[Cell]]) -> dict[str, Any]:
     return {
         "density": {name: own[0]["weights"]["density"] for name, own in found.items()},
         "edges": next(iter(found.values()))[0]["weights"]["edges"],
-        "std": {name: {"mean": mean(v), "se": error(v)} for name, v in std.items()},
+        "std": {name: summary(v) for name, v in std.items()},
         "std_of_means": {name: mean([c["weights"]["std_of_means"] for c in own]) for name, own in found.items()},
     }
 
@@ -74,6 +74,6 @@ ARTEFACT = Artefact(
         "what a belief's weights are: one draw of all of them; their means stand in the table",
         "what those of dropout are: as they were learned, none of them dropped",
     ),
-    takes=("some seconds", "ten minutes on a GPU"),
+    takes=("some seconds", "not measured yet, on a GPU"),
     show=show,
 )

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Numbers
+from doxa.replicate.over_seeds import mean
 from doxa.replicate.show import Chart, Line, Shown, Table
+from doxa.replicate.weight_uncertainty.curve_measures import average
 from doxa.replicate.weight_uncertainty.digit_cells import WATCHING, cells
 from doxa.replicate.weight_uncertainty.digit_models import MODELS
 from doxa.replicate.weight_uncertainty.figure_16 import NAMES
-from doxa.replicate.weight_uncertainty.regression import average, mean
 from doxa.replicate.weight_uncertainty.table_3 import row
 
 
@@ -57,6 +58,6 @@ ARTEFACT = Artefact(
         "as good as dropout; no numbers are printed"
     },
     left_open=("how many draws a point is taken with: ten; every tenth epoch",),
-    takes=("some seconds", "ten minutes on a GPU"),
+    takes=("some seconds", "not measured yet, on a GPU"),
     show=show,
 )

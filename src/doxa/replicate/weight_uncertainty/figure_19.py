@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean
 from doxa.replicate.show import Chart, Line, Shown, Table
 from doxa.replicate.weight_uncertainty.digit_cells import Cell
 from doxa.replicate.weight_uncertainty.digit_choice import columns
 from doxa.replicate.weight_uncertainty.digit_models import MODELS
 from doxa.replicate.weight_uncertainty.digits import TURNED
 from doxa.replicate.weight_uncertainty.figure_16 import NAMES
-from doxa.replicate.weight_uncertainty.regression import error, mean
 
 DIGITS = {"error": 2, "nll": 3, "ece": 2, "ece_classwise": 2}
 SETS, KINDS = {"clean": "test", "shifted": "shifted"}, ("top", "all classes")
@@ -144,6 +144,6 @@ ARTEFACT = Artefact(
     left_open=(
         "which scores are sorted into bins, and of which rows: the likeliest class, all classes, clean, turned",
     ),
-    takes=("some seconds", "ten minutes on a GPU"),
+    takes=("some seconds", "not measured yet, on a GPU"),
     show=show,
 )

@@ -7,11 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean, summary
 from doxa.replicate.show import Chart, Line, Shown, Table
 from doxa.replicate.weight_uncertainty.digit_cells import FRACTIONS, Cell, cells
 from doxa.replicate.weight_uncertainty.digit_choice import chosen
 from doxa.replicate.weight_uncertainty.digit_models import MODELS, WIDTHS
-from doxa.replicate.weight_uncertainty.regression import error, mean
 
 PRIORS = ("gaussian", "mixture")
 MOST = FRACTIONS.index(0.95)
@@ -58,9 +58,7 @@ def run(ask: Ask) -> Numbers:
             **{f"as written, {key}, half the epochs": curve(own, "halfway") for key, own in found.items()},
             **{f"chosen, {key}": curve(own, "pruned") for key, own in best.items()},
         },
-        "tolerated": {
-            name: {when: {"mean": mean(v), "se": error(v)} for when, v in own.items()} for name, own in stands.items()
-        },
+        "tolerated": {name: {when: summary(v) for when, v in own.items()} for name, own in stands.items()},
         "verdicts": [
             FEW.judged(
                 all(mean(v) <= COST for v in rises.values()),
@@ -182,6 +180,6 @@ ARTEFACT = Artefact(
         "to which value a pruned weight is set: zero, mean and scale",
         "whether biases are pruned: they are kept",
     ),
-    takes=("some seconds", "twenty minutes on a GPU"),
+    takes=("some seconds", "not measured yet, on a GPU"),
     show=show,
 )

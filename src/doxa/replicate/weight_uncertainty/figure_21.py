@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import mean
 from doxa.replicate.show import Chart, Line, Shown, Table
 from doxa.replicate.weight_uncertainty.digit_cells import FRACTIONS, Cell, cells
 from doxa.replicate.weight_uncertainty.digit_choice import columns
-from doxa.replicate.weight_uncertainty.regression import mean
 
 LAYERS = ("first", "second", "output")
 OUTPUT = Claim(
@@ -101,6 +101,6 @@ ARTEFACT = Artefact(
     run=run,
     claims=(OUTPUT,),
     reference={"document": "the output layer has the highest signal-to-noise ratio and the broadest weights"},
-    takes=("some seconds", "ten minutes on a GPU"),
+    takes=("some seconds", "not measured yet, on a GPU"),
     show=show,
 )

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean
 from doxa.replicate.show import Chart, Line, Shown, Table
 from doxa.replicate.weight_uncertainty.digit_choice import columns
 from doxa.replicate.weight_uncertainty.digit_models import MODELS
 from doxa.replicate.weight_uncertainty.figure_16 import NAMES
-from doxa.replicate.weight_uncertainty.regression import error, mean
 
 STANDS = 80.0
 ROBUST = Claim(
@@ -106,6 +106,6 @@ ARTEFACT = Artefact(
         "whether pixels are kept in range: they are",
         "the net's own gradients, as control: 2,000 rows, 20 draws",
     ),
-    takes=("some seconds", "ten minutes on a GPU"),
+    takes=("some seconds", "not measured yet, on a GPU"),
     show=show,
 )

@@ -40,6 +40,6 @@ ARTEFACT = Artefact(
     run=run,
     reference={"document": "the picture of Blundell et al. (2015), figure 5, reprinted; no numbers are printed"},
     left_open=("which ranges are drawn: the middle half and the middle 90 %",),
-    takes=("some seconds", "a minute on a GPU"),
+    takes=("some seconds", "three minutes on a GPU"),
     show=show,
 )

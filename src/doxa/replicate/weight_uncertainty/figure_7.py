@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean, summary
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.bands import band_chart, drawn, spread_says
-from doxa.replicate.weight_uncertainty.regression import error, mean
 
 LESS = Claim(
     "C-WU-2",
@@ -34,10 +34,7 @@ def run(ask: Ask) -> Numbers:
         "plain": drawn(plain[0]),
         "dropout": drawn(dropout[0]),
         "widths": {
-            name: {
-                key: {"mean": mean([r[key] for r in rows]), "se": error([r[key] for r in rows])}
-                for key in ("iqr_inside", "iqr_outside", "iqr_ratio")
-            }
+            name: {key: summary([r[key] for r in rows]) for key in ("iqr_inside", "iqr_outside", "iqr_ratio")}
             for name, rows in widths.items()
         },
         "verdicts": [

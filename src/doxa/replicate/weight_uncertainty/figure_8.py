@@ -6,36 +6,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Numbers
+from doxa.replicate.over_seeds import summary
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.bands import band_chart, drawn, spread_says
-from doxa.replicate.weight_uncertainty.regression import NOISE, PRIOR, Records, error, mean
+from doxa.replicate.weight_uncertainty.regression import NOISE, PRIOR, Records
 
 
-def sweep(ask: Ask) -> dict[str, Records]:
+def sweep(ask: Ask) -> Records:
     """Records by the scale of the likelihood, all with the same prior."""
     fleets = {"0.01": "likelihood 0.01", f"{NOISE:g}": "gaussian", "1": "likelihood 1"}
-    return {scale: {"of": regression.records(ask, fleet)[f"{PRIOR}"]} for scale, fleet in fleets.items()}
+    return {scale: regression.records(ask, fleet)[f"{PRIOR}"] for scale, fleet in fleets.items()}
 
 
 def run(ask: Ask) -> Numbers:
-    found = {scale: own["of"] for scale, own in sweep(ask).items()}
+    found = sweep(ask)
     return {
         "settings": regression.settings(ask) | {"likelihood": list(found), "prior": f"N(0, e⁻²ˣ), x = {PRIOR}"},
         "seeds": regression.seeds(ask),
         "bands": {scale: drawn(rows[0]) for scale, rows in found.items()},
         "coverage": {
-            scale: {
-                key: {"mean": mean([r["coverage"][key] for r in rows]), "se": error([r["coverage"][key] for r in rows])}
-                for key in ("functions", "with_noise")
-            }
+            scale: {key: summary([r["coverage"][key] for r in rows]) for key in ("functions", "with_noise")}
             for scale, rows in found.items()
         },
         "lppd": {
-            scale: {
-                key: {"mean": mean([r[key] for r in rows]), "se": error([r[key] for r in rows])}
-                for key in ("lppd", "lppd_inside")
-            }
+            scale: {key: summary([r[key] for r in rows]) for key in ("lppd", "lppd_inside")}
             for scale, rows in found.items()
         },
     }

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import mean, summary
 from doxa.replicate.show import Shown
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.bands import curves
+from doxa.replicate.weight_uncertainty.curve_measures import average
 from doxa.replicate.weight_uncertainty.figure_8 import sweep
-from doxa.replicate.weight_uncertainty.regression import NOISE, average, error, mean
+from doxa.replicate.weight_uncertainty.regression import NOISE
 
 BEST = Claim(
     "C-WU-3",
@@ -20,7 +22,7 @@ BEST = Claim(
 
 
 def run(ask: Ask) -> Numbers:
-    found = {scale: own["of"] for scale, own in sweep(ask).items()}
+    found = sweep(ask)
     final = {scale: [r["final"]["free_energy"] for r in rows] for scale, rows in found.items()}
     density = {scale: [r["lppd"] for r in rows] for scale, rows in found.items()}
     lowest = min(final, key=lambda s: mean(final[s]))
@@ -31,8 +33,8 @@ def run(ask: Ask) -> Numbers:
         "settings": regression.settings(ask) | {"likelihood": list(found)},
         "seeds": regression.seeds(ask),
         "free_energy": {scale: average([r["free_energy"] for r in rows]) for scale, rows in found.items()},
-        "final": {s: {"mean": mean(v), "se": error(v)} for s, v in final.items()},
-        "lppd": {s: {"mean": mean(v), "se": error(v)} for s, v in density.items()},
+        "final": {s: summary(v) for s, v in final.items()},
+        "lppd": {s: summary(v) for s, v in density.items()},
         "lppd_inside": amid,
         "verdicts": [
             BEST.judged(

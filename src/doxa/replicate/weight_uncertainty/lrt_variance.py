@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,12 +14,13 @@ import doxa
 from doxa.belief import Belief
 from doxa.data.curve import curve
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean, summary, with_error
 from doxa.replicate.parts import kept
 from doxa.replicate.show import Chart, Line, Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.figure_14 import PRIORS
 from doxa.replicate.weight_uncertainty.held_still import HeldStill
-from doxa.replicate.weight_uncertainty.regression import BATCH, TRAIN, Setting, error, mean
+from doxa.replicate.weight_uncertainty.regression import BATCH, TRAIN, Setting
 
 BATCHES = (8, 16, 32, 64, 128, 256, 512, 1024)
 LOWER = 0.8
@@ -59,9 +59,9 @@ def run(ask: Ask) -> Numbers:
             noise: [mean([one["variance"][noise][k] for one in still]) for k in range(len(BATCHES))]
             for noise in ("shared", "local")
         },
-        "slopes": {noise: {"mean": mean(v), "se": error(v)} for noise, v in slopes.items()},
-        "gradients": {by: {"mean": mean(v), "se": error(v)} for by, v in gradients.items()},
-        "differences": {p: {"mean": mean(v), "se": error(v)} for p, v in epochs.items()},
+        "slopes": {noise: summary(v) for noise, v in slopes.items()},
+        "gradients": {by: summary(v) for by, v in gradients.items()},
+        "differences": {p: summary(v) for p, v in epochs.items()},
         "verdicts": [
             *(
                 LESS.judged(
@@ -140,10 +140,10 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     lines.append(Line("one over the batch", BATCHES, [first * BATCHES[0] / b for b in BATCHES], dashed=True))
     says = ", ".join(f"{noise} {own['mean']:.2f}" for noise, own in numbers["slopes"].items())
     rows = [
-        [f"free energy from epoch to epoch, −log σ = {p.replace('_', ' ')}", _said(v)]
+        [f"free energy from epoch to epoch, −log σ = {p.replace('_', ' ')}", with_error(v, 3)]
         for p, v in numbers["differences"].items()
     ]
-    rows += [[f"gradients by {by}", _said(v)] for by, v in numbers["gradients"].items()]
+    rows += [[f"gradients by {by}", with_error(v, 3)] for by, v in numbers["gradients"].items()]
     return [
         Chart(
             "Variance of the free energy's estimate against the batch",
@@ -158,10 +158,6 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     ]
 
 
-def _said(of: Mapping[str, Any]) -> str:
-    return f"{of['mean']:.3f}" + (f" ± {of['se']:.3f}" if of["se"] is not None and math.isfinite(of["se"]) else "")
-
-
 ARTEFACT = Artefact(
     name="weight-uncertainty/lrt-variance",
     group="regression",
@@ -171,6 +167,6 @@ ARTEFACT = Artefact(
     claims=(LESS, AS_BATCH),
     reference={"differences": {"shared": 444.8, "local": 244.0, "ratio": 0.549}},
     left_open=("at which belief the law of the batch is to hold: one trained with shared noise, −log σ = 1",),
-    takes=("some seconds", "a minute on a GPU"),
+    takes=("some seconds", "two minutes on a GPU"),
     show=show,
 )

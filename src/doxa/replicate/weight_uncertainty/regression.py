@@ -19,6 +19,17 @@ from doxa.data.curve import Curve, curve
 from doxa.judge import lppd, lppd_bias, lppd_error
 from doxa.replicate.contract import Ask
 from doxa.replicate.parts import kept
+from doxa.replicate.weight_uncertainty.curve_measures import (
+    band,
+    coverage,
+    epochs_to,
+    grid,
+    inside,
+    spread,
+    tail,
+    thinned,
+    variance_of_differences,
+)
 
 Records = dict[str, list[dict[str, Any]]]  # by setting, one for each seed
 
@@ -30,9 +41,6 @@ PLAIN_RATE = 1e-3  # of nets without a KL: Adam's own
 CHOOSING = 100  # the seed of the curve by which it is chosen, no member's own
 WIDE, NARROW = (0, 1, 2), (6, 7, 8)  # −log of scales
 PRIOR = 1  # −log of the scale of the single Gaussian, wherever one has to be taken
-INSIDE = (0.0, 0.5)  # where the training data are
-OUTSIDE = ((-0.5, -0.25), (1.0, 1.5))  # where a net has nothing to go by
-LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 FRESH = 77  # the seed of the points on which coverage is counted, no member's own
 ENSEMBLE = 25
 
@@ -129,7 +137,7 @@ def _ends(ask: Ask) -> list[float]:
     lr = [falling(ask, one) for one in RATES]
     likelihood = doxa.likelihoods.gaussian(NOISE)
     beliefs = learned(ask, [learner] * many, [CHOOSING] * many, likelihood, lr=lr, watched=False)
-    return [float(np.mean(energies(belief)[-_tail(energies(belief)) :])) for belief in beliefs]
+    return [float(np.mean(energies(belief)[-tail(energies(belief)) :])) for belief in beliefs]
 
 
 def falling(ask: Ask, start: float) -> Any:
@@ -210,7 +218,7 @@ def record(ask: Ask, belief: Belief, drawn: bool) -> dict[str, Any]:
     test, fresh = curve(FRESH), curve(FRESH + 1, 2000)
     history = belief.record.history
     energy = energies(belief)
-    end = float(np.mean(energy[-_tail(energy) :]))
+    end = float(np.mean(energy[-tail(energy) :]))
     log_p = belief.predict(test.x_test, own.draws).log_prob(torch.as_tensor(test.y_test).to(belief.posterior.mean))
     known = inside(test.x_test[:, 0])
     found: dict[str, Any] = {
@@ -233,110 +241,18 @@ def record(ask: Ask, belief: Belief, drawn: bool) -> dict[str, Any]:
         outputs = belief.predict(x, own.functions).outputs[..., 0]
         found["band"] = band(x[:, 0], outputs)
         found["functions"] = outputs[:10].tolist()
-        found["training"] = points(belief)
+        found["training"] = points(belief.record.settings["seed"])
     return found
+
+
+def points(seed: int, many: int = 128) -> dict[str, list[float]]:
+    """A batch of a seed's training points, to be drawn."""
+    own = curve(seed, TRAIN)
+    return {"x": own.x_train[:many, 0].tolist(), "y": own.y_train[:many, 0].tolist()}
 
 
 def _functions(belief: Belief, draws: int) -> Callable[[Any], Tensor]:
     return lambda x: belief.predict(x, draws).outputs[..., 0]
-
-
-def points(belief: Belief | None = None, seed: int = 0, many: int = 128) -> dict[str, list[float]]:
-    """A batch of the training points, to be drawn."""
-    own = curve(belief.record.settings["seed"] if belief is not None else seed, TRAIN)
-    return {"x": own.x_train[:many, 0].tolist(), "y": own.y_train[:many, 0].tolist()}
-
-
-def grid(many: int) -> Any:
-    return np.linspace(-0.5, 1.5, many, dtype=np.float32)[:, None]
-
-
-def band(x: Any, outputs: Tensor) -> dict[str, Any]:
-    """The mean and quantiles of functions [S, B]."""
-    levels = torch.tensor(LEVELS, dtype=torch.float64, device=outputs.device)
-    quantiles = torch.quantile(outputs.double(), levels, dim=0)
-    named = {f"{level:g}": row.tolist() for level, row in zip(LEVELS, quantiles, strict=True)}
-    return {"x": [float(v) for v in x], "mean": outputs.double().mean(0).tolist(), "quantiles": named}
-
-
-def inside(x: Any) -> Any:
-    return (x >= INSIDE[0]) & (x <= INSIDE[1])
-
-
-def outside(x: Any) -> Any:
-    return np.logical_or.reduce([(x >= low) & (x <= high) for low, high in OUTSIDE])
-
-
-def spread(functions: Callable[[Any], Tensor]) -> dict[str, float]:
-    """The mean inter-quartile range amid the data and away from them, and how many times the one is the other."""
-    x = grid(401)
-    outputs = functions(x).double()
-    low, high = torch.quantile(outputs, torch.tensor([0.25, 0.75], dtype=torch.float64, device=outputs.device), dim=0)
-    width = (high - low).cpu().numpy()
-    amid, away = float(width[inside(x[:, 0])].mean()), float(width[outside(x[:, 0])].mean())
-    return {"iqr_inside": amid, "iqr_outside": away, "iqr_ratio": away / amid}
-
-
-def coverage(belief: Belief, fresh: Curve, draws: int) -> dict[str, float]:
-    """The share of fresh points amid the data that lie in the central 90 %: of the functions, and with their noise."""
-    answer = belief.predict(fresh.x_train, draws)
-    y = torch.as_tensor(fresh.y_train).to(belief.posterior.mean)
-    functions = answer.outputs.double()
-    levels = torch.tensor([0.05, 0.95], dtype=torch.float64, device=y.device)
-    low, high = torch.quantile(functions, levels, dim=0)
-    noisy = answer.quantile(0.05), answer.quantile(0.95)
-    return {
-        "functions": float(((y >= low) & (y <= high)).double().mean()),
-        "with_noise": float(((y >= noisy[0]) & (y <= noisy[1])).double().mean()),
-    }
-
-
-def thinned(values: Sequence[float], most: int = 150) -> list[list[float]]:
-    """[epoch, value] of so many epochs, evenly, with the first and the last."""
-    chosen = sorted({round(k) for k in np.linspace(0, len(values) - 1, min(most, len(values)))})
-    return [[k + 1, float(values[k])] for k in chosen]
-
-
-def variance_of_differences(energy: Sequence[float]) -> dict[str, float]:
-    """Var(F_{t+1} − F_t) over all epochs, and over the last third, where its fall no longer counts."""
-    steps = np.diff(np.asarray(energy, dtype=np.float64))
-    return {
-        "all": float(steps.var()),
-        "last_third": float(steps[-max(2, len(steps) // 3) :].var()),
-    }
-
-
-def epochs_to(energy: Sequence[float], threshold: float) -> int:
-    """The first epoch in which the free energy, averaged over eleven, is at most the threshold; all, where none is."""
-    below = np.flatnonzero(smoothed(energy) <= threshold)
-    return int(below[0]) + 1 if len(below) else len(energy)
-
-
-def smoothed(values: Sequence[float], window: int = 11) -> Any:
-    """A running mean, of as many as there are at the ends."""
-    given = np.asarray(values, dtype=np.float64)
-    window = min(window, len(given))
-    counts = np.convolve(np.ones_like(given), np.ones(window), mode="same")
-    return np.convolve(given, np.ones(window), mode="same") / counts
-
-
-def _tail(energy: Sequence[float]) -> int:
-    """Epochs at the end over which the final value is averaged."""
-    return max(1, len(energy) // 50)
-
-
-def mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
-
-
-def error(values: Sequence[float]) -> float | None:
-    """The standard error of the mean over seeds; None for one of them."""
-    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
-
-
-def average(curves: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
-    """[x, mean y] of curves [[x, y], …] at the same places."""
-    return [[rows[0][0], mean([row[1] for row in rows])] for rows in zip(*curves, strict=True)]
 
 
 def ensembles(ask: Ask) -> Mapping[str, Records]:
@@ -370,10 +286,10 @@ def _ensemble(ask: Ask, kind: str, learner: Learner, own: Sequence[int]) -> Reco
         members = beliefs[k * many : (k + 1) * many]
         functions = partial(_at_means, members)
         row: dict[str, Any] = {"seed": seed, **spread(functions)}
-        if learner.nets == 1 and kind == "dropout":
+        if kind == "dropout":
             row["with_masks"] = spread(partial(_with_masks, members, size(ask).functions))
         if seed == own[0]:
-            row |= {"band": band(x[:, 0], functions(x)), "training": points(seed=seed)}
+            row |= {"band": band(x[:, 0], functions(x)), "training": points(seed)}
         found.append(row)
     return {kind: found}
 

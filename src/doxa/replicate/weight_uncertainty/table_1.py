@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean, summary, with_error
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
-from doxa.replicate.weight_uncertainty.regression import Records, error, mean
+from doxa.replicate.weight_uncertainty.regression import Records
 
 DOCUMENT = {"0": -120.34, "1": -16.21, "2": -9.69}
 NARROWER = Claim(
@@ -42,7 +43,7 @@ def run(ask: Ask) -> Numbers:
         "settings": regression.settings(ask),
         "seeds": regression.seeds(ask),
         "lppd": table,
-        "epochs": {prior: {"mean": mean(v), "se": error(v)} for prior, v in epochs.items()},
+        "epochs": {prior: summary(v) for prior, v in epochs.items()},
         "verdicts": [
             NARROWER.judged(
                 sooner[0] > sooner[1] > sooner[2] and higher[0] < higher[1] < higher[2],
@@ -60,7 +61,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         [
             prior,
             f"{DOCUMENT[prior]:.2f}",
-            f"{own['lppd']:.2f}" + (f" ± {own['se']:.2f}" if own["se"] is not None else ""),
+            with_error({"mean": own["lppd"], "se": own["se"]}, 2),
             f"{own['inside']:.2f}",
             f"{own['monte_carlo_error']:.2g}",
             f"{found['numbers']['epochs'][prior]['mean']:.0f}",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import with_error
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.regression import NARROW, WIDE
@@ -57,7 +58,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         for narrow in NARROW:
             prior = f"{wide}, {narrow}"
             own = table[prior]
-            said = f"{own['lppd']:.2f}" + (f" ± {own['se']:.2f}" if own["se"] is not None else "")
+            said = with_error({"mean": own["lppd"], "se": own["se"]}, 2)
             row.append(f"{'**' * (prior == best)}{said}{'**' * (prior == best)} ({DOCUMENT[prior]:.2f})")
         rows.append(row)
     heads = ("−log σ₁", *(f"−log σ₂ = {narrow}" for narrow in NARROW))

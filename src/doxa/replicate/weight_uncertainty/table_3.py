@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error, mean, summary, with_error
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty.digit_cells import Cell, cells
 from doxa.replicate.weight_uncertainty.digit_choice import choice, chosen
@@ -19,7 +20,6 @@ from doxa.replicate.weight_uncertainty.digit_models import (
     sized,
     weights,
 )
-from doxa.replicate.weight_uncertainty.regression import error, mean
 
 DOCUMENT = {
     "gaussian": (1.31, 1.19, 1.35),
@@ -111,7 +111,7 @@ def row(found: Sequence[Cell]) -> dict[str, Any]:
     """The scores of a net, mean and standard error over seeds."""
     named = {key: [cell["test"][key] for cell in found] for key in (*SCORES, "brier")}
     return {
-        **{key: {"mean": mean(v), "se": error(v), "each": v} for key, v in named.items()},
+        **{key: summary(v) | {"each": v} for key, v in named.items()},
         "train_nll": mean([cell["train_nll"] for cell in found]),
         "seeds": [cell["seed"] for cell in found],
     }
@@ -141,7 +141,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
             line += [f"{ORIGINAL[name][k]:.2f}", f"{DOCUMENT[name][k]:.2f}"]
             for column, own in columns.items():
                 of, mark = own[f"{name}, {width}"], "**" * (best[column, width] == name)
-                line.append(f"{mark}{_said(of['error'], 2)}{mark}")
+                line.append(f"{mark}{with_error(of['error'], 2)}{mark}")
                 line += [f"{of['nll']['mean']:.3f}", f"{of['ece']['mean']:.2f}"]
             rows.append(line)
     heads = (
@@ -186,10 +186,6 @@ def _choices(choices: Mapping[str, Any]) -> list[list[str]]:
     return rows
 
 
-def _said(of: Mapping[str, Any], digits: int) -> str:
-    return f"{of['mean']:.{digits}f}" + (f" ± {of['se']:.{digits}f}" if of["se"] is not None else "")
-
-
 ARTEFACT = Artefact(
     name="weight-uncertainty/table-3",
     group="mnist",
@@ -216,6 +212,6 @@ ARTEFACT = Artefact(
             "the wider nets; the mixture is the best of its grid, found at 400 units",
         ),
     },
-    takes=("a minute", "half an hour on a GPU"),
+    takes=("a minute", "not measured yet, on a GPU"),
     show=show,
 )

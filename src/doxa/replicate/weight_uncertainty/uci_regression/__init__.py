@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import error
 from doxa.replicate.parts import kept
 from doxa.replicate.weight_uncertainty.uci_regression import methods
 from doxa.replicate.weight_uncertainty.uci_regression.contest import (
@@ -106,11 +106,6 @@ def summary(rows: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     return found | {"chosen": dict(Counter(rows["setting"]).most_common())}
 
 
-def error(values: Sequence[float]) -> float | None:
-    """The standard error of the mean over splits; None for one of them."""
-    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
-
-
 def reaches(name: str, own: Mapping[str, Any]) -> bool:
     """Whether a mean log-likelihood is the best published variational one, or within our standard error of it."""
     return bool(own["mean"] >= best_variational(name) - (own["se"] or 0.0))
@@ -137,7 +132,7 @@ ARTEFACT = Artefact(
         "below that of rounding, step/√12, so that no density bets on the grid",
     ),
     departures={"quick": ("one small set, two of its splits, fewer settings and epochs: it decides no claim",)},
-    takes=("some seconds", "some minutes on a GPU"),
+    takes=("some seconds", "seven minutes on a GPU"),
     group="uci",
     show=show,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from doxa.replicate.over_seeds import with_error
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty.uci_regression.published import LOG_LIKELIHOOD, RMSE
 
@@ -48,15 +49,10 @@ def _compared(
 
 def _column(name: str, own: Methods, key: str, published: Published, best: Callable[..., float]) -> list[str]:
     places = SMALL.get(name, 3) if key == "rmse" else 3
-    cells = [(scores[key]["mean"], _with_error(scores[key], places)) for scores in own.values()]
+    cells = [(scores[key]["mean"], with_error(scores[key], places)) for scores in own.values()]
     cells += [(rows[name], f"{rows[name]:.2f}") for rows in published.values()]
     first = best(round(value, 2) for value, _ in cells)  # published figures have two places
     return [f"**{words}**" if round(value, 2) == first else words for value, words in cells]
-
-
-def _with_error(score: Mapping[str, Any], places: int) -> str:
-    error = "" if score["se"] is None else f" ± {score['se']:.{places}f}"
-    return f"{score['mean']:.{places}f}{error}"
 
 
 def _chosen(sets: Mapping[str, Methods]) -> Table:
