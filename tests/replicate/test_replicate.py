@@ -15,6 +15,7 @@ from doxa.errors import BadInput
 from doxa.replicate import FAIL, OPEN, PASS, TABLE, Artefact, Ask, Claim, perform, write
 from doxa.replicate.charts import panel
 from doxa.replicate.parts import kept
+from doxa.replicate.perform import spent
 from doxa.replicate.show import Chart, Images, Table
 
 
@@ -128,6 +129,15 @@ def test_a_part_that_is_asked_for_twice_is_made_and_counted_once(on_disk: bool, 
     for _ in range(2):
         assert [part["part"] for part in perform(artefact, ask)["parts"]] == ["part"] * 2
     assert len(made) == 2
+
+
+def test_time_that_parts_share_counts_once() -> None:
+    at = "2026-01-01T00:{:02}:00.000+00:00".format
+    side_by_side = [{"seconds": 120.0, "ended": at(2)}, {"seconds": 60.0, "ended": at(2)}]
+    overlapping = {"seconds": 90.0, "ended": at(3)}
+    later, unknown = {"seconds": 30.0, "ended": at(9)}, {"seconds": 5.0}
+    assert spent([later, overlapping, *side_by_side, unknown]) == 180 + 30 + 5
+    assert spent([]) == 0
 
 
 def test_sizes_and_seeds() -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from doxa.replicate.contract import Ask
@@ -55,7 +56,7 @@ def _read_or_made(
     about = stamp({}, [], start)
     if not str(ask.device or "").startswith("cuda"):
         about["device"] = "CPU"
-    made = {key: about[key] for key in MADE}
+    made = {key: about[key] for key in MADE} | {"ended": datetime.now(UTC).isoformat(timespec="milliseconds")}
     if path is not None:
         write_whole(path, json.dumps({"settings": told, "made": made, "found": found}) + "\n")
     return {"made": {"part": name, **made}, "found": found}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +56,20 @@ def _where_from(used: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "device": "; ".join(distinct["device"]),
         "commit": ", ".join(distinct["commit"]),
         "versions": used[0]["versions"],
-        "seconds": round(sum(part["seconds"] for part in used), 1),
+        "seconds": round(spent(used), 1),
         "parts": list(used),
     }
+
+
+def spent(used: Sequence[Mapping[str, Any]]) -> float:
+    """How long a device was held by some parts: time that parts made side by side have in common counts once."""
+    total = sum(part["seconds"] for part in used if "ended" not in part)
+    known = [(datetime.fromisoformat(part["ended"]).timestamp(), part["seconds"]) for part in used if "ended" in part]
+    until = -math.inf
+    for begun, ended in sorted((ended - seconds, ended) for ended, seconds in known):
+        total += max(0.0, ended - max(begun, until))
+        until = max(until, ended)
+    return float(total)
 
 
 def write(folder: Path, found: dict[str, Any]) -> Path:
