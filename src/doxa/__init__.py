@@ -4,7 +4,7 @@ Take any architecture, put a prior on its weights, choose a posterior family, ch
 judge what came out.
 """
 
-from doxa import data, kl_weights, learners, likelihoods, nets, noise, optimisers, posteriors, priors, rates
+from doxa import data, kl_weights, learners, likelihoods, nets, noise, optimisers, posteriors, priors, rates, search
 from doxa.belief import Belief, load
 from doxa.contracts import Estimate
 from doxa.draws import Draws
@@ -40,4 +40,5 @@ __all__ = [
     "predict",
     "priors",
     "rates",
+    "search",
 ]

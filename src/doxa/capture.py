@@ -30,7 +30,7 @@ def captured(
 
     Before so many `steps` that it repays, the nets are compiled too.
     """
-    if problem.start.device.type != "cuda":
+    if problem.start.device.type != "cuda" or training.passes is None:
         return None
 
     def make(compiled: bool) -> Captured:

@@ -167,7 +167,7 @@ class Training(Protocol):
     mean: Tensor  # [K, P]: the middle of what is believed of each net's weights
     nets: int  # K: rows of every parameter
     members: int  # beliefs they make: an ensemble makes one of several nets
-    passes: Any  # how the nets run; `passes.compiled` may be set
+    passes: Any  # how the nets run; `passes.compiled` may be set. None where a step cannot be recorded
 
     def step(self, batch: Batch, now: Now) -> Tensor:
         """Run all nets there and back; return each one's mean NLL [K], detached."""
@@ -202,6 +202,10 @@ class Training(Protocol):
 
         Asked of members with a parameter that is not finite, or far from zero.
         """
+        ...
+
+    def told(self, member: int) -> dict[str, float]:
+        """What else an epoch's record should say of a member, by name."""
         ...
 
     def state(self) -> dict[str, Tensor]:

@@ -224,7 +224,7 @@ class Run:
         scores = self.validate(awake) if self.held_out is not None and awake else {}
         for k, complexity in zip(awake, self.training.complexities(awake), strict=True):
             rate = (self.optimiser.rates if isinstance(self.optimiser, TorchAtWork) else rates)[k * nets]
-            row = {"nll": means[k], "kl": complexity.value, "lr": rate}
+            row = {"nll": means[k], "kl": complexity.value, "lr": rate, **self.training.told(k)}
             if self.held_out is not None:
                 row["validation_nll"] = scores[k]
                 if math.isnan(scores[k]):

@@ -95,6 +95,10 @@ class EnsembleTraining:
         found = [f"member {j % self.size}: {t}" for j in self._nets(member) if (t := self.inner.trouble(j))]
         return "; ".join(found) or None
 
+    def told(self, member: int) -> dict[str, float]:
+        rows = [self.inner.told(j) for j in self._nets(member)]
+        return {name: sum(row[name] for row in rows) / self.size for name in rows[0]}
+
     def buffers(self, member: int) -> tuple[dict[str, Tensor], ...]:
         return tuple(b for j in self._nets(member) for b in self.inner.buffers(j))
 

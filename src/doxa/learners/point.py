@@ -125,6 +125,9 @@ class PointTraining:
     def trouble(self, member: int) -> str | None:
         return not_finite(self.problem.layout, self.mean.detach()[member])
 
+    def told(self, member: int) -> dict[str, float]:
+        return {}
+
     def state(self) -> dict[str, Tensor]:
         return {"mean": self.mean, **{f"buffers.{k}": b for k, b in self._buffers.items()}}
 

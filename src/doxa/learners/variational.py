@@ -370,6 +370,9 @@ class VariationalTraining:
             return f"the scales ran away: rho reaches {float(rho.abs().max()):.3g}"
         return not_finite(self.problem.layout, self.mean.detach()[member])
 
+    def told(self, member: int) -> dict[str, float]:
+        return {}
+
     def state(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "rho": self.rho, **{f"buffers.{k}": b for k, b in self._buffers.items()}}
 

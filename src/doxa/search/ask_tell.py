@@ -1,0 +1,172 @@
+"""A search over one flat vector, generation by generation: ask for points, tell what they are worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from doxa.errors import BadInput, Diverged, require_positive
+from doxa.search import gradients, shaping
+from doxa.search.coordinates import Coordinate, log_scale
+from doxa.search.gaussian import Gaussian
+from doxa.search.gradients import Gradient
+from doxa.search.population import Population, population
+from doxa.search.shaping import Shaping
+
+# Makes a torch optimiser of two groups of parameters: the mean, and the coordinates of the scales.
+Make = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
+
+PER = ("weight", "network")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a vector is searched; without a word a separable natural evolution strategy.
+
+    `lr` and `scale_lr` are the rates of mean and scales, 0 for a scale that stays; `decay` draws the mean to zero at
+    each step, and with `baseline` a value counts against the mean of the others.
+    Wierstra et al. (2014), Natural evolution strategies.
+    """
+
+    scale: float = 1.0
+    per: str = "weight"
+    size: int | None = None
+    antithetic: bool = True
+    gradient: Gradient = gradients.natural
+    shaping: Shaping = shaping.utilities
+    baseline: bool = False
+    coordinate: Coordinate = log_scale
+    lr: float = 1.0
+    scale_lr: float | None = None
+    decay: float = 0.0
+    optimiser: Make | None = None
+
+    def __post_init__(self) -> None:
+        require_positive("scale", self.scale)
+        if self.per not in PER:
+            raise BadInput(f'per must be "weight" or "network", one scale for each number or for all; got {self.per!r}')
+        for name, value in (("lr", self.lr), ("scale_lr", self.scale_lr), ("decay", self.decay)):
+            if value is not None and not 0 <= value < math.inf:
+                raise BadInput(f"{name} must be a finite number from 0 up; got {value!r}")
+
+    def sized(self, dimension: int) -> int:
+        """N: so many perturbations a generation, more where there are more directions; never few.
+
+        Few would do for a bowl; in narrow valleys and among many minima they let scales fall before the mean is there.
+        """
+        return 2 * max(25, 2 * (4 + int(3 * math.log(dimension)))) if self.size is None else self.size
+
+    def scale_rate(self, dimension: int) -> float:
+        """A fifth of that of the separable natural evolution strategy, for the same reason, unless another is given."""
+        return (3 + math.log(dimension)) / (25 * math.sqrt(dimension)) if self.scale_lr is None else self.scale_lr
+
+
+class Search:
+    """A search under way. `ask` gives N points, `tell` takes their values, lower being better, and moves on.
+
+    Everything random is a function of the seed and the generation: told the same values, it asks for the same points.
+    """
+
+    def __init__(self, start: Any, settings: Settings | None = None, seed: int = 0) -> None:
+        self.settings = settings or Settings()
+        self.mean = _vector(start)
+        dimension = len(self.mean)
+        self.groups = None if self.settings.per == "weight" else (dimension,)
+        count = dimension if self.groups is None else 1
+        self.coordinate = self.settings.coordinate.of(self.mean.new_full((count,), self.settings.scale))
+        self.population: Population = population(
+            self.settings.sized(dimension), self.settings.antithetic, (seed, "search"), self.mean.device
+        )
+        self.generation = 0
+        self.optimiser = self._optimiser()
+
+    def _optimiser(self) -> torch.optim.Optimizer:
+        own = self.settings
+        groups: list[dict[str, Any]] = [
+            {"params": [self.mean], "lr": own.lr},
+            {"params": [self.coordinate], "lr": own.scale_rate(len(self.mean))},
+        ]
+        return torch.optim.SGD(groups) if own.optimiser is None else own.optimiser(groups)
+
+    @property
+    def at(self) -> Gaussian:
+        """Where it looks now."""
+        return Gaussian(self.mean, self.settings.coordinate.scale(self.coordinate), self.groups)
+
+    def ask(self) -> Tensor:
+        """The points of this generation [N, d]."""
+        at = self.at
+        return torch.cat([self.points(units) for units in self.population.blocks(len(at.mean))])
+
+    def points(self, units: slice) -> Tensor:
+        """Those of some units."""
+        return self.population.points(self.at, self.population.noise(self.generation, units, self.mean))
+
+    def tell(self, values: Any) -> dict[str, float]:
+        """Take the values [N] of the points that were asked for; what came of it, by name."""
+        given = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device)
+        if given.shape != (self.population.size,):
+            raise BadInput(
+                f"values have shape {tuple(given.shape)}; there must be one for each of the {self.population.size} "
+                "points that were asked for"
+            )
+        at = self.at
+        weights = self.population.shaped(given, self.settings.shaping, self.settings.baseline)
+        slopes = self.population.slopes(at, self.generation, weights)
+        by_mean, by_scale = self.settings.gradient(slopes, at, self.settings.coordinate)
+        if not bool(by_mean.isfinite().all() and by_scale.isfinite().all()):
+            raise Diverged(
+                f"the gradient is no longer finite in generation {self.generation}: the scales have come down to "
+                f"{float(at.scale.min()):.3g}. Take natural gradients, or coordinate=doxa.search.log_scale"
+            )
+        self.mean.grad, self.coordinate.grad = by_mean, by_scale
+        if self.settings.decay:
+            self.mean.mul_(1 - self.settings.lr * self.settings.decay)
+        self.optimiser.step()
+        self.generation += 1
+        known = given[given.isfinite()]
+        return {
+            "generation": self.generation,
+            "value": float(known.mean()),
+            "lowest": float(known.min()),
+            "scale": float(at.scale.log().mean().exp()),
+            "gradient": float(slopes.by_mean.norm()),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """All that a search needs to go on, to the bit."""
+        return {
+            "mean": self.mean.clone(),
+            "coordinate": self.coordinate.clone(),
+            "generation": self.generation,
+            "optimiser": self.optimiser.state_dict(),
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on where a state was taken."""
+        self.mean.copy_(state["mean"])
+        self.coordinate.copy_(state["coordinate"])
+        self.generation = int(state["generation"])
+        self.optimiser.load_state_dict(state["optimiser"])
+
+
+def _vector(start: Any) -> Tensor:
+    """A copy of a start as a flat vector, in double precision unless it is a tensor of floating-point numbers."""
+    given = start.detach().clone() if isinstance(start, Tensor) else torch.tensor(_plain(start), dtype=torch.float64)
+    found = given if given.is_floating_point() else given.double()
+    if found.dim() != 1 or not len(found):
+        raise BadInput(f"start must be a vector with at least one number; it has shape {tuple(found.shape)}")
+    if not bool(found.isfinite().all()):
+        raise BadInput("start holds NaN or infinity; a search needs a finite place to begin")
+    return found
+
+
+def _plain(start: Any) -> Any:
+    if isinstance(start, Sequence) or hasattr(start, "__array__"):
+        return start if isinstance(start, Sequence) else start.__array__()
+    raise BadInput(f"start must be a vector: a tensor, an array or a list of numbers; got a {type(start).__name__}")

@@ -1,0 +1,57 @@
+"""Test functions, each of vectors [..., d] with their values [...], and where they are lowest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function to search, the lowest value that it has, and a start from which to try."""
+
+    name: str
+    value: Callable[[Tensor], Tensor]
+    start: tuple[float, ...]
+    minima: tuple[tuple[float, ...], ...]
+
+    def __call__(self, w: Tensor) -> Tensor:
+        return self.value(w)
+
+
+def _himmelblau(w: Tensor) -> Tensor:
+    x, y = w.unbind(-1)
+    return (x * x + y - 11).square() + (x + y * y - 7).square()
+
+
+def _rosenbrock(w: Tensor) -> Tensor:
+    a, b = w[..., :-1], w[..., 1:]
+    return (100 * (b - a.square()).square() + (1 - a).square()).sum(-1)
+
+
+def _rastrigin(w: Tensor) -> Tensor:
+    return (w.square() - 10 * torch.cos(2 * math.pi * w) + 10).sum(-1)
+
+
+himmelblau = Function(
+    "himmelblau",
+    _himmelblau,
+    (0.0, 0.0),
+    ((3.0, 2.0), (-2.805118, 3.131312), (-3.779310, -3.283186), (3.584428, -1.848126)),
+)
+"""f(x, y) = (x² + y − 11)² + (x + y² − 7)², four minima of 0. Himmelblau (1972), Applied nonlinear programming."""
+
+sphere = Function("sphere", lambda w: w.square().sum(-1), (1.0, 1.0), ((0.0, 0.0),))
+"""f(w) = ‖w‖²."""
+
+rosenbrock = Function("rosenbrock", _rosenbrock, (-1.0, 1.0), ((1.0, 1.0),))
+"""f(w) = Σ 100 (w_{i+1} − w_i²)² + (1 − w_i)². Rosenbrock (1960)."""
+
+rastrigin = Function("rastrigin", _rastrigin, (2.0, -3.0), ((0.0, 0.0),))
+"""f(w) = Σ w_i² − 10 cos 2πw_i + 10, a minimum at every whole number. Rastrigin (1974)."""
+
+TABLE = {one.name: one for one in (sphere, himmelblau, rosenbrock, rastrigin)}

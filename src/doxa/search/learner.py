@@ -1,0 +1,256 @@
+"""Variational optimisation of nets, as a learner for `doxa.fit`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import Tensor
+
+from doxa.batch_norm import has_batch_norm
+from doxa.contracts import Batch, Estimate, Inputs, Now, Posterior, Prior, Problem, Schedule, Training
+from doxa.errors import BadInput, require_positive, whole
+from doxa.flat import Moments, Pace, adam
+from doxa.kl_weights import uniform
+from doxa.layout import call, not_finite
+from doxa.philox import Stream, fill_normals
+from doxa.posteriors import MeanField
+from doxa.posteriors.mean_field import inverse_softplus
+from doxa.rows import take
+from doxa.search import gradients
+from doxa.search.coordinates import Coordinate, log_scale
+from doxa.search.gaussian import Gaussian, Slopes, groups_of
+from doxa.search.gradients import Gradient
+from doxa.search.local import Local
+from doxa.search.objectives import Measure, Objective
+from doxa.search.population import population
+from doxa.search.scene import Rows, Scene
+
+
+class AtWork(Protocol):
+    """An estimator with a net in hand."""
+
+    noise: dict[str, str]
+
+    def estimate(self, at: Gaussian, generation: int, rows: Rows) -> tuple[Slopes, Tensor, Tensor]:
+        """The slopes of the expected objective, and the value and the NLL of each perturbation [N]."""
+        ...
+
+
+class Estimator(Protocol):
+    """How perturbations meet the net; one of local, weight_space, low_rank."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def antithetic(self) -> bool: ...
+
+    def start(self, scene: Scene) -> AtWork: ...
+
+
+@dataclass(frozen=True)
+class VariationalOptimisation:
+    """A Gaussian over the weights, moved to where the net does well on average, from values of the objective alone.
+
+    min_θ U(θ) = E_p(w|θ) f(w),   ∇U = E_p(w|θ) f(w) ∇log p(w|θ)
+
+    `minimise` or `maximise` is any measure of outputs and targets, a number a row or one for all; without one it is the
+    likelihood's −log p(y | output). N is `size` perturbations a step, around scales that start at `scale`, one `per`
+    weight, layer or network; `scale_rate` times the learning rate is that of the scales, and at 0 they stay as they
+    are. `decay` draws the mean towards zero. What was searched becomes the belief.
+    Staines & Barber (2013), Optimization by variational bounding; Wierstra et al. (2014), Natural evolution strategies.
+    """
+
+    estimator: Estimator = field(default_factory=Local)
+    minimise: Measure | None = None
+    maximise: Measure | None = None
+    size: int = 100
+    scale: float = 0.05
+    per: str = "network"
+    scale_rate: float = 0.0
+    gradient: Gradient = gradients.plain
+    coordinate: Coordinate = log_scale
+    decay: float = 0.0
+
+    nets = 1
+    prior: ClassVar[Prior | None] = None  # what is searched for is a best place, not a posterior
+    kl_weight: ClassVar[Schedule] = uniform()
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, least=2)
+        require_positive("scale", self.scale)
+        if self.minimise is not None and self.maximise is not None:
+            raise BadInput("give minimise or maximise, not both")
+        if self.per not in ("weight", "layer", "network"):
+            raise BadInput(f'per must be "weight", "layer" or "network"; got {self.per!r}')
+        for name, value in (("scale_rate", self.scale_rate), ("decay", self.decay)):
+            if not 0 <= value < float("inf"):
+                raise BadInput(f"{name} must be a finite number from 0 up; got {value!r}")
+        if not hasattr(self.estimator, "start"):
+            raise BadInput(f"estimator must be one of doxa.search, e.g. doxa.search.local(); got {self.estimator!r}")
+        if self.estimator.name == "low_rank" and (self.per == "weight" or self.scale_rate):
+            raise BadInput("low-rank perturbations leave scales as they are, one per layer or network")
+
+    @property
+    def objective(self) -> Objective:
+        return Objective(self.minimise) if self.maximise is None else Objective(self.maximise, -1.0)
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What learners must have in common to work as one program."""
+        return VariationalOptimisation, self.per, self.coordinate.name
+
+    def start(self, problem: Problem, fleet: Sequence[VariationalOptimisation]) -> Training:
+        return SearchTraining(fleet, problem)
+
+
+class SearchTraining:
+    """Search distributions at work: rows of means and of coordinates of scales, moved by estimated slopes."""
+
+    passes = None  # steps are not recorded: what is compared must first be known
+
+    def __init__(self, fleet: Sequence[VariationalOptimisation], problem: Problem) -> None:
+        self.fleet, self.problem = fleet, problem.light()
+        self.nets = self.members = len(fleet)
+        own = fleet[0]
+        self.groups = groups_of(own.per, problem.layout)
+        self.coordinate = own.coordinate
+        self.mean = problem.start.clone().requires_grad_()
+        count = problem.layout.size if self.groups is None else len(self.groups)
+        starts = torch.stack([problem.start.new_full((count,), one.scale) for one in fleet])
+        self.scales = self.coordinate.of(starts).requires_grad_()
+        self.parameters: Sequence[Tensor] = [self.mean, self.scales]
+        self.populations = [
+            population(one.size, one.estimator.antithetic, (*key, "search"), problem.start.device)
+            for one, key in zip(fleet, problem.seeds, strict=True)
+        ]
+        self.at_work: list[AtWork | None] = [None] * self.nets
+        self.slopes: list[Slopes] = []
+        self.norms = has_batch_norm(problem.net)
+        self._buffers = {k: b.clone() for k, b in problem.buffers.items()}
+        self.noise = {s.name: "search" if s.random else "search, point" for s in problem.layout.slots}
+        self.seen: list[dict[str, float]] = [{} for _ in fleet]
+
+    def at(self, net: int) -> Gaussian:
+        """Where one net's search looks now."""
+        return Gaussian(self.mean.detach()[net], self.coordinate.scale(self.scales.detach()[net]), self.groups)
+
+    @torch.no_grad()
+    def step(self, batch: Batch, now: Now) -> Tensor:
+        self.slopes, losses = [], []
+        for k in range(self.nets):
+            x, y = (take(batch.x, k), batch.y[k]) if not (batch.others and k) else _rows_of(batch, k)
+            at, buffers = self.at(k), {name: b[k] for name, b in self._buffers.items()}
+            if self.norms:  # the running statistics are those of the net in the middle
+                call(self.problem.net, self.problem.layout.weights(at.mean), buffers, x)
+            rows = Rows(x, y, buffers)
+            work = self._work(k, at, rows)
+            slopes, values, nll = work.estimate(at, int(now.stream.step), rows)
+            self.slopes.append(slopes)
+            losses.append(nll.mean())
+            self.seen[k] = {
+                "objective": float(values.mean()) * self.fleet[k].objective.sign,
+                "scale": float(at.scale.log().mean().exp()),
+                "gradient": float(slopes.by_mean.norm()),
+            }
+        return torch.stack(losses)
+
+    def _work(self, net: int, at: Gaussian, rows: Rows) -> AtWork:
+        found = self.at_work[net]
+        if found is None:
+            own, objective = self.fleet[net], self.fleet[net].objective
+            weights = self.problem.layout.weights(at.mean)
+            output = call(self.problem.net, weights, {k: b.clone() for k, b in rows.buffers.items()}, rows.x)
+            scene = Scene(
+                self.problem,
+                self.populations[net],
+                objective,
+                objective.by_row(output.to(at.mean.dtype), rows.y),
+                self.problem.uses.vectorises,
+            )
+            found = self.at_work[net] = own.estimator.start(scene)
+            self.noise = found.noise
+        return found
+
+    def _gradients(self) -> list[tuple[Tensor, Tensor]]:
+        return [
+            own.gradient(slopes, self.at(k), self.coordinate)
+            for k, (own, slopes) in enumerate(zip(self.fleet, self.slopes, strict=True))
+        ]
+
+    @torch.no_grad()
+    def _decay(self, rates: Tensor) -> None:
+        for k, own in enumerate(self.fleet):
+            if own.decay:
+                self.mean[k] *= 1 - rates[k].clamp_min(0) * own.decay
+
+    @torch.no_grad()
+    def fill_gradients(self, now: Now) -> None:
+        for p in self.parameters:
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+        assert self.mean.grad is not None
+        assert self.scales.grad is not None
+        for k, (by_mean, by_scale) in enumerate(self._gradients()):
+            own = self.fleet[k]
+            self.mean.grad[k] = by_mean + own.decay * self.mean.detach()[k]
+            self.scales.grad[k] = own.scale_rate * by_scale
+
+    @torch.no_grad()
+    def descend(self, now: Now, pace: Pace, moments: Sequence[Moments]) -> None:
+        self._decay(pace.rates)
+        found = self._gradients()
+        adam(self.mean.detach(), torch.stack([by_mean for by_mean, _ in found]), pace, moments[0])
+        share = pace.rates.new_tensor([own.scale_rate for own in self.fleet])
+        if bool((share > 0).any()):
+            own_pace = replace(pace, rates=torch.where(pace.rates < 0, pace.rates, pace.rates * share))
+            adam(self.scales.detach(), torch.stack([by_scale for _, by_scale in found]), own_pace, moments[1])
+
+    @torch.no_grad()
+    def draw(self, stream: Stream) -> Tensor:
+        epsilon = torch.empty_like(self.mean)
+        fill_normals(epsilon, stream)
+        return torch.stack(
+            [at.mean + at.scales * e for at, e in zip(map(self.at, range(self.nets)), epsilon, strict=True)]
+        )
+
+    def posterior(self, member: int) -> Posterior:
+        at, random = self.at(member), self.problem.layout.random
+        scale = at.scale if self.groups is None else at.scale[: len(_of_random(self.groups, random))]
+        groups = None if self.groups is None else _of_random(self.groups, random)
+        rho = inverse_softplus(scale[:random] if groups is None else scale)
+        return MeanField(at.mean.clone(), rho, groups)
+
+    def complexity(self, member: int) -> Estimate:
+        return Estimate(0.0)
+
+    def complexities(self, members: Sequence[int]) -> list[Estimate]:
+        return [Estimate(0.0) for _ in members]
+
+    def told(self, member: int) -> dict[str, float]:
+        """What the last step saw, by name."""
+        return self.seen[member]
+
+    def trouble(self, member: int) -> str | None:
+        if not bool(self.at(member).scale.isfinite().all()):
+            return "the scales are no longer finite"
+        return not_finite(self.problem.layout, self.mean.detach()[member])
+
+    def state(self) -> dict[str, Tensor]:
+        return {"mean": self.mean, "scales": self.scales, **{f"buffers.{k}": b for k, b in self._buffers.items()}}
+
+    def buffers(self, member: int) -> tuple[dict[str, Tensor], ...]:
+        return ({k: b[member].clone() for k, b in self._buffers.items()},)
+
+
+def _of_random(groups: tuple[int, ...], random: int) -> tuple[int, ...]:
+    """The groups of the random weights: all but the last, where point estimates have one."""
+    return groups if sum(groups) == random else groups[:-1]
+
+
+def _rows_of(batch: Batch, net: int) -> tuple[Inputs, Tensor]:
+    other = batch.others[net - 1]
+    return take(other.x, 0), other.y[0]

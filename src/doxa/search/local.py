@@ -1,0 +1,148 @@
+"""Perturbations of activations: local reparameterisation for variational optimisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from doxa.errors import BadInput
+from doxa.noise.interception import Interception, Site
+from doxa.noise.leaves import Leaf, sites_of
+from doxa.noise.source import Asked, Handed, Listening, made
+from doxa.philox import Stream
+from doxa.search import shaping
+from doxa.search.apart import Apart, Drawn
+from doxa.search.gaussian import Gaussian, Slopes
+from doxa.search.scene import Answer, Named, Rows, Scene, settled_norms
+from doxa.search.shaping import Shaping
+from doxa.search.tape import Met, Tape, pull
+
+ROWS = 1  # the number of the streams of rows' noise; that of whole weights is 0
+AT_ONCE = 1 << 26  # numbers of noise of rows that are held at a time
+
+
+@dataclass(frozen=True)
+class Local:
+    """Every row of every perturbation has noise of its own, in the outputs of linear maps and convolutions.
+
+    z = m + √v ζ,  m = f(a, mean),  v = f(a², scale²);
+    ∂U/∂mean ≈ (1/NB) Σ_nb f_b(z_n) ζ/√v · ∂m/∂mean,  ∂U/∂scale² ≈ (1/NB) Σ_nb f_b(z_n) (ζ² − 1)/2v · ∂v/∂scale²
+
+    Each row is its own perturbation of all weights, judged by its own loss against the same row's other losses: the
+    noise of the estimate falls with N times B. Nothing is differentiated but the linear maps themselves: activations
+    may be steps, and the loss may count errors. It needs a loss of each row; of convolutions and tokens it drops the
+    correlation between positions. Weights that no linear map or convolution uses once are perturbed as in
+    `weight_space`, and BatchNorm goes by its running statistics, since a row's output must not depend on others' noise.
+    Kingma, Salimans & Welling (2015), Variational dropout and the local reparameterization trick.
+    """
+
+    shaping: Shaping = shaping.raw
+    baseline: bool = True  # whether a weight is that of a row's loss against its others
+
+    name = "local"
+    antithetic = False
+
+    def start(self, scene: Scene) -> LocalAtWork:
+        if not scene.by_row:
+            raise BadInput(
+                "local perturbations need a loss for each row, and the objective gives one number for all rows: choose "
+                "doxa.search.weight_space() or low_rank(), or an objective that gives a number a row"
+            )
+        return LocalAtWork(self, scene)
+
+
+class LocalAtWork:
+    """A net with noise in its maps, all perturbations of it as one program where it can be."""
+
+    def __init__(self, estimator: Local, scene: Scene) -> None:
+        self.estimator, self.scene = estimator, scene
+        layout, uses = scene.problem.layout, scene.problem.uses
+        single = {k: use for k, use in uses.single.items() if use.row_axes == (0,)}
+        self.uses = replace(uses, single=single)
+        self.reached = [s for s in layout.random_slots if s.name in single]
+        self.apart = Apart([s for s in layout.slots if s not in self.reached], scene.population)
+        self.noise = {s.name: "local search" if s in self.reached else "search" for s in layout.slots}
+        # One product is enough for the variances where a map's weights share a scale, in the way that groups do.
+        self.plain = all(use.groups == 1 and not use.transposed for use in single.values())
+        self.asked: dict[Any, list[Asked]] = {}
+
+    def estimate(self, at: Gaussian, generation: int, rows: Rows) -> tuple[Slopes, Tensor, Tensor]:
+        """The slopes, and each perturbation's mean value and NLL [N]."""
+        population, layout = self.scene.population, self.scene.problem.layout
+        by_mean, by_log = torch.zeros_like(at.mean), torch.zeros_like(at.mean)
+        values, nll = [], []
+        with settled_norms(self.scene.problem.net):
+            for units in self._blocks(rows):
+                means, squares = self._leaves(at)
+                answer, met = self._run(at, generation, units, rows, means, squares)
+                shaped = population.shaped(answer.values, self.estimator.shaping, self.estimator.baseline)
+                weights = shaped / (population.size * len(rows.y))
+                of_maps = pull(met, weights)
+                for slot in self.reached:
+                    by_mean[slot.span] += _gradient(means[slot.name])
+                    by_log[slot.span] += 2 * _gradient(squares[slot.name]) * squares[slot.name].detach().flatten()
+                first = {s.name: s.start for s in layout.slots}
+                for name, slope in of_maps.items():  # it belongs to the scale that all weights of the map share
+                    by_log[first[name]] += slope
+                self.apart.add(at, generation, units, weights.sum(1), by_mean, by_log)
+                values.append(answer.values.mean(1))
+                nll.append(answer.nll)
+        return Slopes(by_mean, at.by_group(by_log)), torch.cat(values), torch.cat(nll)
+
+    def _blocks(self, rows: Rows) -> Sequence[slice]:
+        """All perturbations together, unless they are too many: a row is compared with the same row of its block."""
+        widest = max((s.shape[0] for s in self.reached), default=1)
+        return list(self.scene.population.blocks(len(rows.y) * widest * max(1, len(self.reached)), AT_ONCE))
+
+    def _leaves(self, at: Gaussian) -> tuple[Leaf, Leaf]:
+        layout = self.scene.problem.layout
+        thin = at.groups is not None and self.plain
+        means = {k: v.detach().requires_grad_() for k, v in layout.views(at.mean).items()}
+        squares = {k: v.detach().requires_grad_(not thin) for k, v in layout.views(at.scales.square()).items()}
+        return means, squares
+
+    def _run(
+        self, at: Gaussian, generation: int, units: slice, rows: Rows, means: Leaf, squares: Leaf
+    ) -> tuple[Answer, list[Met]]:
+        scene = self.scene
+        stream = Stream(scene.population.seeds[units], generation, ROWS)
+        own, parameters = self.apart.points(at, generation, units)
+        sites = sites_of(self.uses, means, squares)
+        thin = at.groups is not None and self.plain
+        shared = {site.name: squares[site.name].detach().flatten()[0] for site in sites} if thin else None
+        noise = made(self._wanted(rows, sites, means, own, shared), [(stream, 1.0)])
+        names: list[str] = []
+
+        def run(given: tuple[Drawn, list[Tensor]], buffers: Named) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+            (weights, zeta), tape = given, Tape(shared)
+            with Interception(sites, tape.rule, Handed(zeta)):
+                output = scene.run({**means, **weights}, buffers, rows.x)
+            names[:] = [m.name for m in tape.met]
+            return output.detach(), [(m.mean, m.variance) for m in tape.met]
+
+        with torch.enable_grad():
+            outputs, pairs = scene.each(run, (own, noise), rows, stream)
+        met = [Met(k, mean, variance, z) for k, (mean, variance), z in zip(names, pairs, noise, strict=True)]
+        with torch.no_grad():
+            return scene.answer(outputs, parameters, rows.y), met
+
+    def _wanted(
+        self, rows: Rows, sites: Sequence[Site], means: Leaf, own: Drawn, shared: dict[str, Tensor] | None
+    ) -> list[Asked]:
+        """What noise a pass over so many rows asks for, found by listening to one."""
+        key = tuple(rows.y.shape)
+        if key not in self.asked:
+            listening = Listening()
+            weights = {**means, **{k: v[0] for k, v in own.items()}}
+            with torch.no_grad(), Interception(sites, Tape(shared).rule, listening):
+                self.scene.run(weights, {k: b.clone() for k, b in rows.buffers.items()}, rows.x)
+            self.asked[key] = listening.asked
+        return self.asked[key]
+
+
+def _gradient(leaf: Tensor) -> Tensor:
+    return torch.zeros_like(leaf).flatten() if leaf.grad is None else leaf.grad.flatten()

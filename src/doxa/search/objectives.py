@@ -1,0 +1,79 @@
+"""OBJECTIVE: what a net's outputs are worth beside the targets; any function of both will do.
+
+A function takes outputs [B, ...] and targets [B, ...] and gives one number a row [B], or one for all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from doxa.errors import BadInput
+
+Measure = Callable[[Tensor, Tensor], Tensor]
+
+
+def zero_one(output: Tensor, y: Tensor) -> Tensor:
+    """1 where the likeliest class is not the label, 0 where it is [B]: to be minimised."""
+    return (output.argmax(-1) != y).to(output.dtype)
+
+
+def f1(output: Tensor, y: Tensor) -> Tensor:
+    """The mean over classes of F₁ = 2 TP / (2 TP + FP + FN), a number: to be maximised.
+
+    Classes that are neither there nor said do not count. Van Rijsbergen (1979), Information retrieval.
+    """
+    classes = torch.arange(output.shape[-1], device=output.device)
+    said, there = output.argmax(-1)[:, None] == classes, y[:, None] == classes
+    hits, all_ = (said & there).sum(0), said.sum(0) + there.sum(0)
+    return (2 * hits / all_.clamp_min(1)).sum().to(output.dtype) / (all_ > 0).sum()
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A measure with its direction: values are lower where they are better."""
+
+    measure: Measure | None  # None: −log p(y | output)
+    sign: float = 1.0
+
+    def by_row(self, output: Tensor, y: Tensor) -> bool:
+        """Whether it is a number for each row, found by asking with all rows and with the first ones alone."""
+        if self.measure is None:
+            return True
+        found = self._asked(output, y)
+        if found.dim() == 0:
+            return False
+        if found.shape != y.shape[:1]:
+            raise BadInput(
+                f"the objective gave a tensor of shape {tuple(found.shape)} for {len(y)} rows; it must give one number "
+                "a row, or one number"
+            )
+        few = max(1, len(y) // 2)
+        if not torch.allclose(self._asked(output[:few], y[:few]), found[:few], equal_nan=True):
+            raise BadInput(
+                "the objective gives a number for each row that depends on the other rows; let it give one number for "
+                "all, or leave its rows to themselves"
+            )
+        return True
+
+    def _asked(self, output: Tensor, y: Tensor) -> Tensor:
+        assert self.measure is not None
+        found = self.measure(output, y)
+        if not isinstance(found, Tensor):
+            found = torch.as_tensor(found)
+        return found.detach().to(output)
+
+    def values(self, outputs: Tensor, y: Tensor, nll: Tensor, by_row: bool) -> Tensor:
+        """Of outputs [n, B, ...]: a number a row [n, B], or one for each of n perturbations."""
+        if self.measure is None:
+            return nll
+        if by_row:
+            many = outputs.flatten(0, 1), y.repeat(len(outputs), *[1] * (y.dim() - 1))
+            return self.sign * self._asked(*many).view(nll.shape)
+        return self.sign * torch.stack([self._asked(output, y) for output in outputs])
+
+
+TABLE: dict[str, Measure] = {"zero_one": zero_one, "f1": f1}

@@ -1,0 +1,106 @@
+"""The perturbations of a generation: noise that anyone can make again from a seed and a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from doxa.errors import BadInput, whole
+from doxa.philox import Stream, fill_normals
+from doxa.randomness import Key, seed_of
+from doxa.search.gaussian import Gaussian, Slopes
+from doxa.search.shaping import Shaping, against_others
+
+BLOCK = 1 << 22  # numbers that are made at a time
+
+
+@dataclass(frozen=True)
+class Population:
+    """N perturbations a generation, independent or in mirrored pairs.
+
+    w_n = mean + scale ∘ ε_n;  in pairs w = mean ± scale ∘ ε
+
+    ε_n is a function of the seed, the generation and n alone, so that only numbers of perturbations and values of the
+    objective need to travel. Pairs remove what is even in the objective from the slope by the mean, and make that by
+    the scale more uncertain where nothing is odd.
+    Geweke (1988), Antithetic acceleration of Monte Carlo integration in Bayesian inference.
+    """
+
+    size: int
+    antithetic: bool
+    seeds: Tensor  # [units]
+
+    @property
+    def units(self) -> int:
+        """Independent draws: pairs, or single perturbations."""
+        return len(self.seeds)
+
+    @property
+    def per_unit(self) -> int:
+        return 2 if self.antithetic else 1
+
+    def noise(self, generation: int, units: slice, like: Tensor, number: int = 0) -> Tensor:
+        """ε of some units [units, P]."""
+        out = like.new_empty(len(range(*units.indices(self.units))), like.shape[-1])
+        fill_normals(out, Stream(self.seeds[units], generation, number))
+        return out
+
+    def stream(self, generation: int, units: slice) -> Stream:
+        """The streams of the perturbations of some units, mirror images among them."""
+        return Stream(self.seeds[units].repeat_interleave(self.per_unit), generation)
+
+    def blocks(self, width: int, most: int = BLOCK) -> Iterator[slice]:
+        """All units in stretches of so many numbers; the same whoever works through them."""
+        step = max(1, most // max(1, width))
+        return (slice(low, min(low + step, self.units)) for low in range(0, self.units, step))
+
+    def perturbations(self, units: slice) -> slice:
+        """Where the perturbations of some units stand among all N."""
+        return slice(units.start * self.per_unit, units.stop * self.per_unit)
+
+    def points(self, at: Gaussian, epsilon: Tensor) -> Tensor:
+        """The vectors of some units [n, P]: each one, and beside it its mirror image."""
+        return self.mirrored(at.mean, epsilon * at.scales)
+
+    def mirrored(self, middle: Tensor, step: Tensor) -> Tensor:
+        """What steps [units, ...] away from a middle lead to [n, ...]; in pairs, on both sides of it."""
+        if not self.antithetic:
+            return middle + step
+        return torch.stack([middle + step, middle - step], 1).flatten(0, 1)
+
+    def paired(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """What is odd and what is even in the weights [n] of some units: their difference and sum in each pair."""
+        columns = weights.view(-1, self.per_unit)
+        return (columns[:, 0] - columns[:, 1] if self.antithetic else columns[:, 0]), columns.sum(1)
+
+    def shaped(self, values: Tensor, shaping: Shaping, baseline: bool) -> Tensor:
+        """The weights of values [n, ...] of some units, against all others' where a baseline is asked for."""
+        weights = shaping(values)
+        return against_others(weights, self.per_unit) if baseline else weights
+
+    def slopes(self, at: Gaussian, generation: int, weights: Tensor, number: int = 0) -> Slopes:
+        """The mean over all perturbations of weight [N] times score.
+
+        ∂U/∂mean ≈ (1/N) Σ_n u_n ε_n/scale,  ∂U/∂log scale_g ≈ (1/N) Σ_n u_n Σ_{i in g} (ε²_ni − 1)
+        """
+        by_mean, by_log = torch.zeros_like(at.mean), torch.zeros_like(at.mean)
+        odd, even = self.paired(weights.to(at.mean))
+        for units in self.blocks(len(at.mean)):
+            epsilon = self.noise(generation, units, at.mean, number)
+            by_mean.addmv_(epsilon.T, odd[units])
+            by_log.addmv_(epsilon.square_().T, even[units])
+        by_log -= even.sum()
+        return Slopes(by_mean.div_(self.size * at.scales), at.by_group(by_log).div_(self.size))
+
+
+def population(size: int, antithetic: bool, key: Key, device: torch.device | str = "cpu") -> Population:
+    """N perturbations, by a key that tells them from all others."""
+    size = whole("size of the population", size, least=2)
+    if antithetic and size % 2:
+        raise BadInput(f"mirrored perturbations come in pairs: the population must be even, got {size}")
+    units = size // 2 if antithetic else size
+    seeds = torch.tensor([seed_of((*key, "perturbation", n)) for n in range(units)], device=device)
+    return Population(size, antithetic, seeds)

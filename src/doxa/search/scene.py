@@ -1,0 +1,97 @@
+"""A net to be searched: how it runs on many weights at once, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils._pytree import tree_map
+
+from doxa.contracts import Inputs, Problem
+from doxa.layout import call, precision
+from doxa.philox import Stream
+from doxa.randomness import reseed
+from doxa.search.objectives import Objective
+from doxa.search.population import Population
+
+Named = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What all perturbations of a generation see: rows of data, and the net's buffers."""
+
+    x: Inputs
+    y: Tensor
+    buffers: Named
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What perturbations came to: values of the objective, [n] or [n, B], and the mean NLL of each [n]."""
+
+    values: Tensor
+    nll: Tensor
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One net, what it is judged by, and the perturbations that it is tried with."""
+
+    problem: Problem
+    population: Population
+    objective: Objective
+    by_row: bool  # whether the objective is a number for each row
+    together: bool  # whether the net runs on many weights as one program
+
+    def run(self, weights: Named, buffers: Named, x: Inputs) -> Tensor:
+        """The net's outputs [B, ...] with given weights."""
+        with precision(self.problem.start.device, self.problem.autocast):
+            output = call(self.problem.net, weights, buffers, x)
+        return output.to(self.problem.start.dtype)
+
+    def each(self, run: Callable[[Any, Named], Any], given: Any, rows: Rows, stream: Stream) -> Any:
+        """What `run` makes of every perturbation's own part of `given` [n, ...] and of buffers; all of it [n, ...].
+
+        As one program where the net can be one, else in turn; what happens to the buffers is forgotten.
+        """
+        many = len(stream.seeds)
+        if self.together:
+            # Batch statistics of many nets at once need room for each of them.
+            own = {k: b.expand(many, *b.shape).clone() for k, b in rows.buffers.items()}
+            return torch.vmap(run, randomness="different")(given, own)
+        found = []
+        for n in range(many):
+            if self.problem.uses.random:  # layers that draw by themselves, such as nn.Dropout
+                reseed((int(stream.seeds[n]), int(stream.step), "net"), self.problem.start.device)
+            part = tree_map(lambda t, n=n: t[n], given)
+            found.append(run(part, {k: b.clone() for k, b in rows.buffers.items()}))
+        return tree_map(lambda *parts: torch.stack(parts), *found)
+
+    def answer(self, outputs: Tensor, parameters: Named, y: Tensor) -> Answer:
+        """What outputs [n, B, ...] are worth, with the likelihood's own parameters [n, ...]."""
+        named = {k: v.unsqueeze(1) for k, v in parameters.items()}
+        nll = -self.problem.likelihood.log_prob(outputs, y, named)
+        return Answer(self.objective.values(outputs, y, nll, self.by_row), nll.mean(1))
+
+    def means(self, values: Tensor) -> Tensor:
+        """One value a perturbation [n]."""
+        return values.mean(1) if self.by_row else values
+
+
+@contextmanager
+def settled_norms(net: nn.Module) -> Iterator[None]:
+    """BatchNorm by its running statistics, so that no row's output depends on another row's noise."""
+    norms = [m for m in net.modules() if isinstance(m, _BatchNorm) and m.training and m.track_running_stats]
+    for m in norms:
+        m.training = False
+    try:
+        yield
+    finally:
+        for m in norms:
+            m.training = True

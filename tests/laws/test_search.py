@@ -1,0 +1,286 @@
+"""Laws of search: scores, Fisher information, natural gradients, unbiased slopes, and how uncertain they are."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from doxa import likelihoods
+from doxa.contracts import Problem
+from doxa.layout import lay_out
+from doxa.probe import probe
+from doxa.search import local as local_noise
+from doxa.search import low_rank, natural, natural_within, plain, scores, shaping, weight_space
+from doxa.search.coordinates import TABLE as COORDINATES
+from doxa.search.coordinates import Coordinate, log_scale
+from doxa.search.fisher import fisher
+from doxa.search.gaussian import Gaussian, Slopes, groups_of
+from doxa.search.objectives import Objective
+from doxa.search.population import population
+from doxa.search.scene import Rows, Scene
+from doxa.search.shaping import TABLE as SHAPINGS
+
+D = 5
+FAMILIES = {"separable": None, "layer-wise": (2, 3), "isotropic": (5,)}
+families = pytest.mark.parametrize("groups", FAMILIES.values(), ids=FAMILIES.keys())
+
+
+def gaussian(groups: tuple[int, ...] | None) -> Gaussian:
+    count = D if groups is None else len(groups)
+    mean = torch.linspace(-1, 1.5, D, dtype=torch.float64)
+    return Gaussian(mean, torch.linspace(0.4, 1.1, count, dtype=torch.float64), groups)
+
+
+def normals(rows: int, seed: int = 0, width: int = D) -> Tensor:
+    return torch.randn(rows, width, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@families
+def test_scores_are_the_slopes_of_the_log_density(groups: tuple[int, ...] | None) -> None:
+    at, epsilon = gaussian(groups), normals(7)
+    w = at.mean + at.scales * epsilon
+    mean, log = at.mean.clone().requires_grad_(), at.scale.log().requires_grad_()
+    found = [
+        torch.autograd.grad(Gaussian(mean, log.exp(), groups).log_prob(row), [mean, log], retain_graph=True)
+        for row in w
+    ]
+    by_mean, by_log = scores(at, epsilon)
+    torch.testing.assert_close(by_mean, torch.stack([a for a, _ in found]))
+    torch.testing.assert_close(by_log, torch.stack([b for _, b in found]))
+
+
+@families
+def test_the_fisher_information_is_the_covariance_of_the_scores(groups: tuple[int, ...] | None) -> None:
+    at = gaussian(groups)
+    both = torch.cat(scores(at, normals(400_000)), 1)
+    products = both[:, :, None] * both[:, None, :]
+    error = products.std(0) / len(both) ** 0.5
+    assert (products.mean(0) - torch.cat(fisher(at)).diag()).abs().div(error).max() < 4.5
+
+
+@pytest.mark.parametrize("coordinate", COORDINATES.values(), ids=COORDINATES.keys())
+def test_coordinates_go_there_and_back_and_know_their_slope(coordinate: Coordinate) -> None:
+    scale = torch.tensor([0.01, 0.7, 3.0], dtype=torch.float64)
+    torch.testing.assert_close(coordinate.scale(coordinate.of(scale)), scale)
+    log = scale.log().requires_grad_()
+    coordinate.of(log.exp()).sum().backward()
+    assert log.grad is not None
+    torch.testing.assert_close(coordinate.slope(scale), log.grad)
+
+
+@families
+def test_the_natural_step_is_the_best_of_all_steps_so_far_away(groups: tuple[int, ...] | None) -> None:
+    at, kl = gaussian(groups), 0.05
+    slopes = Slopes(normals(1, 1)[0], normals(1, 2, len(at.scale))[0])
+    step = -torch.cat(natural_within(kl)(slopes, at, log_scale))
+    information, gradient = torch.cat(fisher(at)), torch.cat([slopes.by_mean, slopes.by_log_scale])
+    assert math.isclose(float(0.5 * (information * step.square()).sum()), kl, rel_tol=1e-9)
+    others = normals(100_000, 3, len(step))
+    others *= torch.sqrt(2 * kl / (information * others.square()).sum(1, keepdim=True))
+    assert float(gradient @ step) < float((others @ gradient).min())
+
+
+@families
+def test_a_natural_step_does_not_depend_on_the_coordinate(groups: tuple[int, ...] | None) -> None:
+    at = gaussian(groups)
+    slopes = Slopes(normals(1, 1)[0], normals(1, 2, len(at.scale))[0])
+    moved = []
+    for coordinate in COORDINATES.values():
+        by_mean, by_scale = natural(slopes, at, coordinate)
+        moved.append((by_mean, coordinate.scale(coordinate.of(at.scale) - 1e-6 * by_scale) - at.scale))
+    (mean, scale), (other_mean, other_scale) = moved
+    torch.testing.assert_close(mean, other_mean)
+    torch.testing.assert_close(scale, other_scale, rtol=1e-4, atol=1e-12)
+
+
+def quadratic() -> tuple[Tensor, Tensor]:
+    a = normals(D, 5)
+    return a @ a.T / D, normals(1, 6)[0]
+
+
+def true_slopes(at: Gaussian) -> Tensor:
+    """Of U = E[½ wᵀ A w + bᵀ w + 3]: A mean + b, and Σ A_ii scale² by the log of a scale."""
+    a, b = quadratic()
+    return torch.cat([a @ at.mean + b, at.by_group(a.diag() * at.scales.square())])
+
+
+@families
+@pytest.mark.parametrize("antithetic", [False, True], ids=["independent", "mirrored"])
+@pytest.mark.parametrize("baseline", [False, True], ids=["raw", "against others"])
+def test_slopes_of_a_quadratic_are_unbiased(groups: tuple[int, ...] | None, antithetic: bool, baseline: bool) -> None:
+    at, (a, b) = gaussian(groups), quadratic()
+    asked = population(20, antithetic, (1, "law"))
+    found = []
+    for generation in range(1200):
+        w = asked.points(at, asked.noise(generation, slice(0, asked.units), at.mean))
+        values = 0.5 * (w @ a * w).sum(1) + w @ b + 3
+        slopes = asked.slopes(at, generation, asked.shaped(values, shaping.raw, baseline))
+        found.append(torch.cat([slopes.by_mean, slopes.by_log_scale]))
+    rows = torch.stack(found)
+    off = (rows.mean(0) - true_slopes(at)).abs() / (rows.std(0) / len(rows) ** 0.5)
+    assert off.max() < 3.5
+
+
+def test_slopes_by_the_mean_vary_as_the_corrected_laws_say() -> None:
+    """In one dimension and to first order: f²/(Nσ²) + 2 f′²/N of independent draws, 4 f′²/N of mirrored ones."""
+    f, slope, scale, many = 2.0, 1.3, 0.5, 10
+    at = Gaussian(torch.zeros(1, dtype=torch.float64), torch.tensor([scale], dtype=torch.float64))
+    variances = {}
+    for antithetic in (False, True):
+        asked = population(many, antithetic, (2, "law"))
+        found = []
+        for generation in range(12_000):
+            w = asked.points(at, asked.noise(generation, slice(0, asked.units), at.mean))[:, 0]
+            found.append(asked.slopes(at, generation, f + slope * w).by_mean)
+        variances[antithetic] = float(torch.stack(found).var())
+    assert math.isclose(variances[False], f**2 / (many * scale**2) + 2 * slope**2 / many, rel_tol=0.06)
+    assert math.isclose(variances[True], 4 * slope**2 / many, rel_tol=0.06)
+
+
+def test_mirrored_slopes_have_the_variance_of_their_even_part() -> None:
+    """Var = (2/N) Var[g_e]: nothing where the integrand is odd, twice that of independent draws where it is even."""
+    at = Gaussian(torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
+    single, pairs = population(10, False, (3, "law")), population(10, True, (3, "law"))
+
+    def variances(f: object) -> list[tuple[float, float]]:
+        both = []
+        for asked in (single, pairs):
+            rows = []
+            for generation in range(8_000):
+                w = asked.points(at, asked.noise(generation, slice(0, asked.units), at.mean))[:, 0]
+                slopes = asked.slopes(at, generation, f(w))  # type: ignore[operator]
+                rows.append(torch.cat([slopes.by_mean, slopes.by_log_scale]))
+            both.append(torch.stack(rows).var(0).tolist())
+        return list(zip(*both, strict=True))
+
+    even_by_mean, even_by_scale = variances(torch.square)
+    assert even_by_mean[1] < 1e-20 < even_by_mean[0]
+    assert math.isclose(even_by_scale[1], 2 * even_by_scale[0], rel_tol=0.06)
+    odd_by_mean, odd_by_scale = variances(lambda w: w)
+    assert odd_by_scale[1] < 1e-20 < odd_by_scale[0]
+    assert math.isclose(odd_by_mean[1], 2 * odd_by_mean[0], rel_tol=0.06)
+
+
+B, IN, OUT = 6, 3, 2
+
+
+def squares(output: Tensor, y: Tensor) -> Tensor:
+    return (output - y).square().sum(-1)
+
+
+def linear(per: str, antithetic: bool, bias: bool = True) -> tuple[Scene, Gaussian, Rows]:
+    torch.manual_seed(0)
+    net = nn.Linear(IN, OUT, bias=bias).double()
+    layout, start = lay_out(net)
+    x, y = normals(B, 8, IN), normals(B, 9, OUT)
+    uses, _ = probe(net, layout, start, {}, x)
+    problem = Problem(net, layout, uses, likelihoods.gaussian(1.0), start[None], {}, ((0,),), True)
+    groups = groups_of(per, layout)
+    scale = torch.full((layout.size if groups is None else len(groups),), 0.3, dtype=torch.float64)
+    if per == "weight":
+        scale = torch.linspace(0.1, 0.5, layout.size, dtype=torch.float64)
+    scene = Scene(problem, population(8, antithetic, (4, "law")), Objective(squares), True, True)
+    return scene, Gaussian(start, scale, groups), Rows(x, y, {})
+
+
+ESTIMATORS = {
+    "local": (local_noise(), ("weight", "layer", "network")),
+    "local, raw": (local_noise(baseline=False), ("weight", "network")),
+    "weight space": (weight_space(shaping=shaping.raw), ("weight", "layer", "network")),
+    "weight space, independent": (
+        weight_space(antithetic=False, shaping=shaping.raw, baseline=True),
+        ("weight", "network"),
+    ),
+    "low rank": (low_rank(shaping=shaping.raw), ("layer", "network")),
+    "low rank 2, independent": (low_rank(2, antithetic=False, shaping=shaping.raw, baseline=True), ("network",)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "per"), [(name, per) for name, (_, each) in ESTIMATORS.items() for per in each], ids=str
+)
+def test_every_estimator_finds_the_slopes_of_a_linear_net(name: str, per: str) -> None:
+    """U = mean over rows of ‖x W + b − y‖² + (‖x‖² + 1) scale²: its slopes are known."""
+    estimator = ESTIMATORS[name][0]
+    scene, at, rows = linear(per, estimator.antithetic)
+    assert isinstance(rows.x, Tensor)
+    mean, log = at.mean.clone().requires_grad_(), at.scale.log().requires_grad_()
+    moved = Gaussian(mean, log.exp(), at.groups)
+    views, spreads = scene.problem.layout.views(mean), scene.problem.layout.views(moved.scales.square())
+    u = squares(rows.x @ views["weight"].T + views["bias"], rows.y).mean()
+    u = u + (rows.x.square() @ spreads["weight"].T + spreads["bias"]).sum(-1).mean()
+    u.backward()
+    assert mean.grad is not None
+    assert log.grad is not None
+    work = estimator.start(scene)
+    found = []
+    for generation in range(800):
+        slopes, _, _ = work.estimate(at, generation, rows)
+        found.append(torch.cat([slopes.by_mean, slopes.by_log_scale]))
+    table = torch.stack(found)
+    off = (table.mean(0) - torch.cat([mean.grad, log.grad])).abs() / (table.std(0) / len(table) ** 0.5)
+    assert off[: len(at.mean) if estimator.name == "low_rank" else None].max() < 3.5
+
+
+def test_local_perturbations_are_less_uncertain_at_the_same_price() -> None:
+    spread = {}
+    for estimator in (local_noise(), weight_space(shaping=shaping.raw)):
+        scene, at, rows = linear("network", estimator.antithetic)
+        work = estimator.start(scene)
+        found = torch.stack([work.estimate(at, generation, rows)[0].by_mean for generation in range(500)])
+        spread[estimator.name] = float(found.var(0).sum())
+    assert spread["local"] < spread["weight_space"]
+
+
+@pytest.mark.parametrize("shaped", SHAPINGS.values(), ids=SHAPINGS.keys())
+def test_shaping_keeps_the_order_and_the_shape(shaped: object) -> None:
+    values = torch.tensor([3.0, -1.0, 2.5, 10.0, 0.0, -1.0])
+    found = shaped(values)  # type: ignore[operator]
+    assert found.shape == values.shape
+    assert bool((found[values.argsort()].diff() >= -1e-6).all())
+    assert found[1] == found[5]
+    both = shaped(torch.stack([values, -values], 1))  # type: ignore[operator]
+    torch.testing.assert_close(both[:, 0], found)
+    torch.testing.assert_close(both[:, 1], shaped(-values))  # type: ignore[operator]
+    if shaped is not shaping.raw:
+        assert abs(float(found.sum())) < 1e-5
+
+
+def test_a_baseline_is_the_mean_of_all_others_and_a_mirror_image_is_no_other() -> None:
+    values = torch.tensor([1.0, 2.0, 4.0, 9.0])
+    torch.testing.assert_close(shaping.against_others(values)[0], torch.tensor(1.0 - 15 / 3))
+    torch.testing.assert_close(shaping.against_others(values, 2)[1], torch.tensor(2.0 - 13 / 2))
+
+
+@pytest.mark.parametrize("shaped", [shaping.centred_ranks, shaping.utilities])
+def test_ranks_do_not_care_how_values_are_measured(shaped: object) -> None:
+    values = normals(1, 4, 12)[0]
+    torch.testing.assert_close(shaped(values), shaped(values.exp() * 7))  # type: ignore[operator]
+
+
+def test_utilities_are_those_of_natural_evolution_strategies() -> None:
+    many = 6
+    top = [max(0.0, math.log(many / 2 + 1) - math.log(k)) for k in range(1, many + 1)]
+    expected = torch.tensor([1 - many * u / sum(top) for u in top])
+    torch.testing.assert_close(shaping.utilities(torch.arange(6.0)), expected)
+
+
+@pytest.mark.parametrize("shaped", SHAPINGS.values(), ids=SHAPINGS.keys())
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_as_bad_as_the_worst(shaped: object, bad: float) -> None:
+    found = shaped(torch.tensor([1.0, bad, 4.0, 2.0]))  # type: ignore[operator]
+    torch.testing.assert_close(found, shaped(torch.tensor([1.0, 4.0, 4.0, 2.0])))  # type: ignore[operator]
+
+
+def test_plain_gradients_are_the_document_s_search_gradients() -> None:
+    """By σ²: (1/2Nσ²) Σ f (ε² − 1), in its corrected form."""
+    at = Gaussian(torch.zeros(1, dtype=torch.float64), torch.tensor([0.7], dtype=torch.float64))
+    asked = population(50, False, (5, "law"))
+    epsilon = asked.noise(0, slice(0, 50), at.mean)
+    f = asked.points(at, epsilon)[:, 0].exp()
+    by_mean, by_variance = plain(asked.slopes(at, 0, f), at, COORDINATES["variance"])
+    torch.testing.assert_close(by_mean[0], (f * epsilon[:, 0]).mean() / 0.7)
+    torch.testing.assert_close(by_variance[0], (f * (epsilon[:, 0].square() - 1)).mean() / (2 * 0.49))

@@ -1,0 +1,174 @@
+"""Nets of every kind learned from values alone, by the same call as all others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import doxa
+from doxa import likelihoods, search
+
+
+class Step(nn.Module):
+    def forward(self, z: Tensor) -> Tensor:
+        return (z > 0).to(z.dtype)
+
+
+class Reads(nn.Module):
+    """Words into a recurrent net: weights that no perturbation of activations reaches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.cell, self.out = nn.Embedding(5, 4), nn.LSTM(4, 6, batch_first=True), nn.Linear(6, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.cell(self.words(x))[0][:, -1])
+
+
+def rings(rows: int = 192) -> tuple[Tensor, Tensor]:
+    x = torch.randn(rows, 2, generator=torch.Generator().manual_seed(0))
+    return x, (x.norm(dim=1) > 1.1).long()
+
+
+def images(rows: int = 64) -> tuple[Tensor, Tensor]:
+    x = torch.randn(rows, 1, 6, 6, generator=torch.Generator().manual_seed(1))
+    y = (x.mean((1, 2, 3)) > 0).long()
+    return x + 0.5 * (2 * y - 1).view(-1, 1, 1, 1), y
+
+
+def words(rows: int = 64) -> tuple[Tensor, Tensor]:
+    x = torch.randint(0, 5, (rows, 4), generator=torch.Generator().manual_seed(2))
+    return x, (x[:, -1] > 2).long()
+
+
+ESTIMATORS = {"local": search.local(), "weight space": search.weight_space(), "low rank": search.low_rank(2)}
+NETS = {
+    "dense": (lambda: doxa.nets.mlp(2, (16, 16), 2), rings),
+    "steps": (lambda: nn.Sequential(nn.Linear(2, 32), Step(), nn.Linear(32, 2)), rings),
+    "dropout": (lambda: nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 2)), rings),
+    "batch norm": (lambda: nn.Sequential(nn.Linear(2, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 2)), rings),
+    "convolutional": (
+        lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2)),
+        images,
+    ),
+    "recurrent": (Reads, words),
+}
+
+
+def fitted(net: nn.Module, data: Any, learner: Any, epochs: int = 30, lr: float = 0.03, **more: Any) -> doxa.Belief:
+    keys = {"likelihood": likelihoods.categorical(), "batch_size": 64, "lr": lr, "progress": False, "seed": 1}
+    return doxa.fit(net, data, learner=learner, epochs=epochs, **{**keys, **more})
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS.keys())
+@pytest.mark.parametrize("kind", NETS)
+def test_nets_of_any_kind_learn_without_gradients(kind: str, estimator: Any) -> None:
+    make, rows = NETS[kind]
+    torch.manual_seed(0)
+    slow = kind in ("convolutional", "recurrent")
+    belief = fitted(
+        make(), rows(), search.learner(estimator, size=20 if slow else 40, scale=0.1), epochs=8 if slow else 30
+    )
+    history = belief.record.history
+    assert history[-1]["nll"] < 0.9 * history[0]["nll"]
+    assert {"objective", "scale", "gradient"} <= {*history[0]}
+    assert float(belief.posterior.scale.min()) > 0
+    assert belief.predict(rows()[0], 4).mean.shape == (len(rows()[1]), 2)
+
+
+def test_what_was_searched_can_be_judged_pruned_and_saved(tmp_path: Path) -> None:
+    belief = fitted(doxa.nets.mlp(2, (16,), 2), rings(), search.learner(size=40))
+    judged = doxa.judge(belief, rings())
+    assert judged is not None
+    assert belief.prune(0.5).predict(rings()[0], 4).mean.isfinite().all()
+    belief.save(tmp_path / "found.doxa")
+    again = doxa.load(tmp_path / "found.doxa", doxa.nets.mlp(2, (16,), 2))
+    torch.testing.assert_close(again.posterior.scale, belief.posterior.scale)
+
+
+@pytest.mark.parametrize("estimator", [search.local(), search.weight_space()], ids=["local", "weight space"])
+def test_errors_can_be_counted_instead_of_weighed(estimator: Any) -> None:
+    net = doxa.nets.mlp(2, (16, 16), 2)
+    belief = fitted(net, rings(), search.learner(estimator, minimise=search.zero_one, size=60, scale=0.2))
+    history = belief.record.history
+    assert history[-1]["objective"] < 0.75 * history[0]["objective"]
+
+
+def test_a_score_of_all_rows_can_be_maximised() -> None:
+    learner = search.learner(search.weight_space(), maximise=search.f1, size=60, scale=0.2)
+    history = fitted(doxa.nets.mlp(2, (16, 16), 2), rings(), learner).record.history
+    assert history[-1]["objective"] > history[0]["objective"] + 0.1
+
+
+@pytest.mark.parametrize("per", ["weight", "layer", "network"])
+@pytest.mark.parametrize("estimator", [search.local(), search.weight_space()], ids=["local", "weight space"])
+def test_scales_are_adapted_where_they_are_asked_to_be(per: str, estimator: Any) -> None:
+    for rate, moves in ((0.0, False), (0.3, True)):
+        learner = search.learner(estimator, size=40, scale=0.1, per=per, scale_rate=rate, gradient=search.natural)
+        scale = fitted(doxa.nets.mlp(2, (8,), 2), rings(), learner, epochs=3).posterior.scale
+        assert (not torch.allclose(scale, torch.full_like(scale, 0.1), rtol=1e-3)) is moves
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS.keys())
+def test_a_search_resumes_to_the_same_bits(estimator: Any, tmp_path: Path) -> None:
+    def run(epochs: int, folder: Path, **more: Any) -> doxa.Belief:
+        torch.manual_seed(0)
+        return fitted(
+            doxa.nets.mlp(2, (8,), 2), rings(), search.learner(estimator, size=10), epochs, checkpoint=folder, **more
+        )
+
+    whole = run(4, tmp_path / "whole")
+    run(2, tmp_path / "half")
+    resumed = run(4, tmp_path / "half", resume=True)
+    assert torch.equal(whole.posterior.mean, resumed.posterior.mean)
+    assert whole.record.history == resumed.record.history
+
+
+def test_a_fleet_of_searches_is_each_of_them() -> None:
+    torch.manual_seed(0)
+    net = doxa.nets.mlp(2, (8,), 2)
+    learner = search.learner(size=10)
+    keys = {"likelihood": likelihoods.categorical(), "epochs": 2, "batch_size": 64, "lr": 0.01, "progress": False}
+    both = doxa.fleet(net, rings(), learners=learner, seeds=[3, 4], **keys)
+    alone = doxa.fit(net, rings(), learner=learner, seed=4, **keys)
+    torch.testing.assert_close(both[1].posterior.mean, alone.posterior.mean)
+
+
+def test_any_optimiser_of_torch_s_can_take_the_steps() -> None:
+    belief = fitted(
+        doxa.nets.mlp(2, (16, 16), 2),
+        rings(),
+        search.learner(size=40, scale=0.1),
+        lr=0.5,
+        optimiser=lambda p: torch.optim.SGD(p, momentum=0.9),
+    )
+    history = belief.record.history
+    assert history[-1]["nll"] < 0.8 * history[0]["nll"]
+
+
+def row_by_rank(output: Tensor, y: Tensor) -> Tensor:
+    return output[:, 0] - output[:, 0].mean()
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: search.learner(minimise=search.zero_one, maximise=search.f1), "not both"),
+        (lambda: search.learner(maximise=search.f1), "need a loss for each row"),
+        (lambda: search.learner(minimise=row_by_rank), "depends on the other rows"),
+        (lambda: search.learner(minimise=lambda output, y: output), "one number a row"),
+        (lambda: search.learner(search.low_rank(), per="weight"), "leave scales as they are"),
+        (lambda: search.learner(search.low_rank(0)), "rank must be at least 1"),
+        (lambda: search.learner("local"), "one of doxa.search"),
+        (lambda: search.learner(per="tensor"), 'per must be "weight"'),
+        (lambda: search.learner(search.weight_space(), size=7), "in pairs"),
+        (lambda: search.learner(scale=0.0), "scale must be a positive"),
+    ],
+)
+def test_bad_input_is_named(make: Any, says: str) -> None:
+    with pytest.raises(doxa.BadInput, match=says):
+        fitted(doxa.nets.mlp(2, (4,), 2), rings(), make(), epochs=1)

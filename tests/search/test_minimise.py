@@ -1,0 +1,107 @@
+"""Searching a vector: ask and tell, minimise and maximise, and what they say to bad input."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import doxa
+from doxa.search import Search, Settings, functions, maximise, minimise
+
+
+@pytest.mark.parametrize("name", functions.TABLE)
+def test_no_argument_is_needed_to_solve_a_function_of_two_numbers(name: str) -> None:
+    f = functions.TABLE[name]
+    found = minimise(f, f.start)
+    assert found.value < 1e-8
+    assert min(math.dist(found.best.tolist(), at) for at in f.minima) < 1e-3
+    assert float(f(found.best)) == found.value
+
+
+def test_one_vector_at_a_time_and_many_at_once_are_the_same_search() -> None:
+    one, many = (minimise(functions.himmelblau, [0, 0], generations=20, batched=b) for b in (False, True))
+    assert torch.equal(one.path, many.path)
+    assert one.trajectory == many.trajectory
+    assert one.path.shape == (21, 2)
+    assert {"generation", "value", "lowest", "scale", "gradient"} <= {*one.trajectory[0]}
+
+
+def test_another_seed_is_another_search_and_the_same_seed_is_the_same() -> None:
+    first, again, other = (minimise(functions.sphere, [1.0, 2.0], generations=5, seed=s).path for s in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_the_highest_is_spelled_out() -> None:
+    found = maximise(lambda w: 3 - w.square().sum(), np.array([1.0, -2.0]))
+    assert math.isclose(found.value, 3, abs_tol=1e-9)
+    assert "highest" in found.trajectory[-1]
+    assert "lowest" not in found.trajectory[-1]
+
+
+def test_steps_and_kinks_are_no_obstacle() -> None:
+    found = minimise(lambda w: float((w * 4).round().abs().sum()), [3.0, -2.0])
+    assert found.value == 0
+
+
+def test_values_that_are_no_number_count_as_the_worst() -> None:
+    def f(w: Tensor) -> Tensor:
+        value = (w - 0.5).square().sum()
+        return value if w[0] < 2 else torch.tensor(math.nan)
+
+    assert minimise(f, [1.5, 1.5]).value < 1e-8
+
+
+def test_ask_and_tell_go_on_where_a_state_was_taken() -> None:
+    def went(search_: Search, steps: int) -> Search:
+        for _ in range(steps):
+            search_.tell(functions.rosenbrock(search_.ask()))
+        return search_
+
+    settings = Settings(optimiser=lambda groups: torch.optim.Adam(groups), lr=0.05, scale_lr=0.01)
+    whole = went(Search([-1.0, 1.0], settings, seed=3), 30)
+    half = went(Search([-1.0, 1.0], settings, seed=3), 15)
+    resumed = Search([-1.0, 1.0], settings, seed=3)
+    resumed.load(half.state())
+    went(resumed, 15)
+    assert torch.equal(whole.mean, resumed.mean)
+    assert torch.equal(whole.at.scale, resumed.at.scale)
+
+
+def test_a_scale_that_is_to_stay_stays_and_decay_draws_to_zero() -> None:
+    still = Search([1.0, 1.0], Settings(scale=0.3, scale_lr=0.0, per="network", lr=0.1, decay=0.5))
+    still.tell(torch.zeros(still.population.size))
+    assert torch.equal(still.at.scale, torch.tensor([0.3], dtype=torch.float64).log().exp())
+    torch.testing.assert_close(still.mean, torch.full((2,), 0.95, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: minimise(functions.sphere, []), "at least one number"),
+        (lambda: minimise(functions.sphere, [[1.0]]), r"shape \(1, 1\)"),
+        (lambda: minimise(functions.sphere, [math.nan]), "NaN or infinity"),
+        (lambda: minimise(functions.sphere, 3.0), "must be a vector"),
+        (lambda: minimise(lambda w: w, [1.0, 2.0]), "one vector must give one number"),
+        (lambda: minimise(lambda w: w.sum(), [1.0, 2.0], batched=True), "must give N values"),
+        (lambda: minimise(lambda w: "low", [1.0]), "must give numbers"),
+        (lambda: minimise(functions.sphere, [1.0], size=7), "in pairs"),
+        (lambda: minimise(functions.sphere, [1.0], scale=-1.0), "scale must be a positive"),
+        (lambda: minimise(functions.sphere, [1.0], per="layer"), 'per must be "weight"'),
+        (lambda: minimise(functions.sphere, [1.0], lr=math.inf), "lr must be a finite"),
+        (lambda: Search([1.0]).tell([1.0]), "one for each of the 50 points"),
+    ],
+)
+def test_bad_input_is_named(call: Any, says: str) -> None:
+    with pytest.raises(doxa.BadInput, match=says):
+        call()
+
+
+def test_nothing_to_compare_is_an_error_that_says_so() -> None:
+    with pytest.raises(doxa.Diverged, match="not finite at any of 50"):
+        minimise(lambda w: math.inf, [1.0])
