@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -21,7 +22,7 @@ from doxa.belief import Belief
 from doxa.contracts import Inputs, Learner, Likelihood, Problem, Schedule
 from doxa.errors import BadInput, whole
 from doxa.feed import Feed, InMemory, feed
-from doxa.layout import Chooser, as_rows, constants, lay_out, mode, settle
+from doxa.layout import Chooser, as_rows, constants, lay_out, settle
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
 from doxa.optimisers.torchs import Make, TorchAtWork
@@ -31,7 +32,8 @@ from doxa.randomness import Key, isolated, seed_of
 from doxa.rates import constant
 from doxa.resume import reopen
 from doxa.rows import as_pair, joined
-from doxa.run import Run, Watch, gentle_interrupt
+from doxa.run import Run, Watch, at_work, gentle_interrupt
+from doxa.search import engines
 
 EXAMPLES = {"learner": "variational(doxa.priors.gaussian(1.0))", "likelihood": "categorical()"}
 
@@ -209,10 +211,21 @@ def train(
     )
     del problem  # and with it the nets' starts
     reopen(run, resume)
-    here = torch.cuda.device(like.device) if like.is_cuda else nullcontext()
-    with here, isolated(like.device), mode(net, training=True), torch.enable_grad(), gentle_interrupt() as stop:
+    with at_work(run.problem), helped(run), gentle_interrupt() as stop:
         run.go(stop, Progress(progress, epochs, source.batches, run.done, len(members), part))
     return run.close()
+
+
+@contextmanager
+def helped(run: Run) -> Iterator[None]:
+    """Let workers evaluate for a run whose learner has an engine for them."""
+    engine = getattr(run.learners[0], "engine", None)
+    if engine is None:
+        yield
+        return
+    with engine.working(partial(engines.copied, run)) as exchange:
+        run.training.exchange = exchange  # type: ignore[attr-defined]
+        yield
 
 
 def keys(members: Sequence[Member]) -> list[Key]:

@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from doxa.contracts import Batch, Inputs, Learner, Moment, Now, Problem, Record,
 from doxa.errors import BadInput, Diverged, Interrupted
 from doxa.feed import Feed
 from doxa.flat import FAR
-from doxa.layout import Layout
+from doxa.layout import Layout, mode
 from doxa.optimisers.torchs import TorchAtWork
 from doxa.philox import Stream
 from doxa.progress import Progress
+from doxa.randomness import isolated
 from doxa.resume import BELIEF, CHECKPOINT, save, versions
 from doxa.sweep import Question, sweep
 
@@ -142,6 +143,13 @@ class Run:
                         save(self)
                 if stop.is_set() and not self.finished:
                     self.interrupted()
+
+    def follow(self, exchange: Any) -> None:
+        """Go on beside the run that this is a copy of, by what it and all others find."""
+        self.folder = self.watch = None
+        self.training.exchange = exchange  # type: ignore[attr-defined]
+        with at_work(self.problem):
+            self.go(threading.Event(), Progress(False, self.epochs, self.source.batches, self.done))
 
     def score(self, epoch: int, skip: int) -> tuple[Tensor, Tensor]:
         """The KL weight over N and the rate of every net [batches, K], from a batch of an epoch on; −1 lets it rest.
@@ -368,6 +376,15 @@ class Run:
         if self.troubles:
             raise Diverged.some(self.troubles, found)
         return [belief for belief in found if belief is not None]
+
+
+@contextmanager
+def at_work(problem: Problem) -> Iterator[None]:
+    """The device, the net's mode and the generators as a training needs them; all get back what they had."""
+    device = problem.start.device
+    here = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    with here, isolated(device), mode(problem.net, training=True), torch.enable_grad():
+        yield
 
 
 def all_calm(training: Training) -> list[bool]:

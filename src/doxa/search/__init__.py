@@ -1,6 +1,6 @@
 """SEARCH: learning without gradients, by variational optimisation."""
 
-from doxa.search import functions, shaping
+from doxa.search import engines, functions, shaping
 from doxa.search.ask_tell import Search, Settings
 from doxa.search.coordinates import log_scale, variance
 from doxa.search.gaussian import Gaussian, Slopes, scores
@@ -19,6 +19,7 @@ __all__ = [
     "Search",
     "Settings",
     "Slopes",
+    "engines",
     "f1",
     "functions",
     "learner",

@@ -107,16 +107,20 @@ class Search:
         """Those of some units."""
         return self.population.points(self.at, self.population.noise(self.generation, units, self.mean))
 
-    def tell(self, values: Any) -> dict[str, float]:
-        """Take the values [N] of the points that were asked for; what came of it, by name."""
+    def tell(self, values: Any, here: Tensor | None = None) -> dict[str, float]:
+        """Take the values [N] of the points that were asked for; what came of it, by name.
+
+        Where some were lost, `here` [N] says of which points these are the values.
+        """
         given = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device)
-        if given.shape != (self.population.size,):
+        arrived = torch.ones(self.population.size, dtype=torch.bool) if here is None else here
+        if given.shape != (int(arrived.sum()),):
             raise BadInput(
-                f"values have shape {tuple(given.shape)}; there must be one for each of the {self.population.size} "
+                f"values have shape {tuple(given.shape)}; there must be one for each of the {int(arrived.sum())} "
                 "points that were asked for"
             )
         at = self.at
-        weights = self.population.shaped(given, self.settings.shaping, self.settings.baseline)
+        weights = self.population.weighed(given, arrived, self.settings.shaping, self.settings.baseline)
         slopes = self.population.slopes(at, self.generation, weights)
         by_mean, by_scale = self.settings.gradient(slopes, at, self.settings.coordinate)
         if not bool(by_mean.isfinite().all() and by_scale.isfinite().all()):

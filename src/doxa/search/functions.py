@@ -28,6 +28,10 @@ def _himmelblau(w: Tensor) -> Tensor:
     return (x * x + y - 11).square() + (x + y * y - 7).square()
 
 
+def _sphere(w: Tensor) -> Tensor:
+    return w.square().sum(-1)
+
+
 def _rosenbrock(w: Tensor) -> Tensor:
     a, b = w[..., :-1], w[..., 1:]
     return (100 * (b - a.square()).square() + (1 - a).square()).sum(-1)
@@ -45,7 +49,7 @@ himmelblau = Function(
 )
 """f(x, y) = (x² + y − 11)² + (x + y² − 7)², four minima of 0. Himmelblau (1972), Applied nonlinear programming."""
 
-sphere = Function("sphere", lambda w: w.square().sum(-1), (1.0, 1.0), ((0.0, 0.0),))
+sphere = Function("sphere", _sphere, (1.0, 1.0), ((0.0, 0.0),))
 """f(w) = ‖w‖²."""
 
 rosenbrock = Function("rosenbrock", _rosenbrock, (-1.0, 1.0), ((1.0, 1.0),))

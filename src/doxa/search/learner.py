@@ -21,6 +21,8 @@ from doxa.posteriors.mean_field import inverse_softplus
 from doxa.rows import take
 from doxa.search import gradients
 from doxa.search.coordinates import Coordinate, log_scale
+from doxa.search.engines.contract import Engine, Evaluate, Exchange
+from doxa.search.engines.in_process import InProcess, evaluated
 from doxa.search.gaussian import Gaussian, Slopes, groups_of
 from doxa.search.gradients import Gradient
 from doxa.search.local import Local
@@ -34,8 +36,10 @@ class AtWork(Protocol):
 
     noise: dict[str, str]
 
-    def estimate(self, at: Gaussian, generation: int, rows: Rows) -> tuple[Slopes, Tensor, Tensor]:
-        """The slopes of the expected objective, and the value and the NLL of each perturbation [N]."""
+    def estimate(
+        self, at: Gaussian, generation: int, rows: Rows, exchange: Exchange = evaluated
+    ) -> tuple[Slopes, Tensor, Tensor]:
+        """The slopes of the expected objective, and the value and the NLL of each perturbation that arrived."""
         ...
 
 
@@ -60,7 +64,8 @@ class VariationalOptimisation:
     `minimise` or `maximise` is any measure of outputs and targets, a number a row or one for all; without one it is the
     likelihood's −log p(y | output). N is `size` perturbations a step, around scales that start at `scale`, one `per`
     weight, layer or network; `scale_rate` times the learning rate is that of the scales, and at 0 they stay as they
-    are. `decay` draws the mean towards zero. What was searched becomes the belief.
+    are. `decay` draws the mean towards zero. `engine` says who evaluates: one of doxa.search.engines. What was searched
+    becomes the belief.
     Staines & Barber (2013), Optimization by variational bounding; Wierstra et al. (2014), Natural evolution strategies.
     """
 
@@ -74,6 +79,7 @@ class VariationalOptimisation:
     gradient: Gradient = gradients.plain
     coordinate: Coordinate = log_scale
     decay: float = 0.0
+    engine: Engine = field(default_factory=InProcess)
 
     nets = 1
     prior: ClassVar[Prior | None] = None  # what is searched for is a best place, not a posterior
@@ -91,6 +97,8 @@ class VariationalOptimisation:
                 raise BadInput(f"{name} must be a finite number from 0 up; got {value!r}")
         if not hasattr(self.estimator, "start"):
             raise BadInput(f"estimator must be one of doxa.search, e.g. doxa.search.local(); got {self.estimator!r}")
+        if not hasattr(self.engine, "working"):
+            raise BadInput(f"engine must be one of doxa.search.engines, e.g. pool(4); got {self.engine!r}")
         if self.estimator.name == "low_rank" and (self.per == "weight" or self.scale_rate):
             raise BadInput("low-rank perturbations leave scales as they are, one per layer or network")
 
@@ -101,7 +109,7 @@ class VariationalOptimisation:
     @property
     def kind(self) -> tuple[Any, ...]:
         """What learners must have in common to work as one program."""
-        return VariationalOptimisation, self.per, self.coordinate.name
+        return VariationalOptimisation, self.per, self.coordinate.name, self.engine
 
     def start(self, problem: Problem, fleet: Sequence[VariationalOptimisation]) -> Training:
         return SearchTraining(fleet, problem)
@@ -133,6 +141,11 @@ class SearchTraining:
         self._buffers = {k: b.clone() for k, b in problem.buffers.items()}
         self.noise = {s.name: "search" if s.random else "search, point" for s in problem.layout.slots}
         self.seen: list[dict[str, float]] = [{} for _ in fleet]
+        self.exchange: Exchange = evaluated
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy for a worker, which has another exchange and finds estimators anew."""
+        return {**self.__dict__, "exchange": None, "at_work": [None] * self.nets, "slopes": []}
 
     def at(self, net: int) -> Gaussian:
         """Where one net's search looks now."""
@@ -143,13 +156,17 @@ class SearchTraining:
         self.slopes, losses = [], []
         for k in range(self.nets):
             x, y = (take(batch.x, k), batch.y[k]) if not (batch.others and k) else _rows_of(batch, k)
-            at, buffers = self.at(k), {name: b[k] for name, b in self._buffers.items()}
+            at, buffers = self.at(k), {name: b[k].clone() for name, b in self._buffers.items()}
             if self.norms:  # the running statistics are those of the net in the middle
                 call(self.problem.net, self.problem.layout.weights(at.mean), buffers, x)
             rows = Rows(x, y, buffers)
             work = self._work(k, at, rows)
-            slopes, values, nll = work.estimate(at, int(now.stream.step), rows)
+            # Nets of a fleet have generations of their own, one after the other.
+            number = int(now.stream.step) * self.nets + k
+            slopes, values, nll = work.estimate(at, int(now.stream.step), rows, self._numbered(number))
             self.slopes.append(slopes)
+            for name, b in buffers.items():
+                self._buffers[name][k] = b
             losses.append(nll.mean())
             self.seen[k] = {
                 "objective": float(values.mean()) * self.fleet[k].objective.sign,
@@ -157,6 +174,12 @@ class SearchTraining:
                 "gradient": float(slopes.by_mean.norm()),
             }
         return torch.stack(losses)
+
+    def _numbered(self, number: int) -> Exchange:
+        def exchange(_: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
+            return self.exchange(number, evaluate, blocks)
+
+        return exchange
 
     def _work(self, net: int, at: Gaussian, rows: Rows) -> AtWork:
         found = self.at_work[net]
@@ -170,6 +193,7 @@ class SearchTraining:
                 objective,
                 objective.by_row(output.to(at.mean.dtype), rows.y),
                 self.problem.uses.vectorises,
+                own.engine.parts,
             )
             found = self.at_work[net] = own.estimator.start(scene)
             self.noise = found.noise

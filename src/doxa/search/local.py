@@ -9,13 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput
+from doxa.errors import BadInput, Diverged
 from doxa.noise.interception import Interception, Site
 from doxa.noise.leaves import Leaf, sites_of
 from doxa.noise.source import Asked, Handed, Listening, made
 from doxa.philox import Stream
 from doxa.search import shaping
 from doxa.search.apart import Apart, Drawn
+from doxa.search.engines.contract import Exchange
+from doxa.search.engines.in_process import evaluated
 from doxa.search.gaussian import Gaussian, Slopes
 from doxa.search.scene import Answer, Named, Rows, Scene, settled_norms
 from doxa.search.shaping import Shaping
@@ -70,33 +72,49 @@ class LocalAtWork:
         self.plain = all(use.groups == 1 and not use.transposed for use in single.values())
         self.asked: dict[Any, list[Asked]] = {}
 
-    def estimate(self, at: Gaussian, generation: int, rows: Rows) -> tuple[Slopes, Tensor, Tensor]:
-        """The slopes, and each perturbation's mean value and NLL [N]."""
-        population, layout = self.scene.population, self.scene.problem.layout
+    def estimate(
+        self, at: Gaussian, generation: int, rows: Rows, exchange: Exchange = evaluated
+    ) -> tuple[Slopes, Tensor, Tensor]:
+        """The slopes, and the mean value and NLL of each perturbation that arrived.
+
+        What a block tells of the slopes travels as a whole: to make it again would be to evaluate again.
+        """
+        blocks, size = self._blocks(rows), len(at.mean)
+        parts = exchange(generation, lambda units: self.answers(at, generation, units, rows), blocks)
+        known = [part.to(at.mean.device) for part in parts if part is not None]
+        if not known:
+            raise Diverged("no perturbation of the generation arrived: every worker was lost at once")
+        by_mean, by_log = known[0][: 2 * size].clone().split(size)
+        for part in known[1:]:
+            by_mean += part[:size]
+            by_log += part[size : 2 * size]
+        values, nll = torch.cat([part[2 * size :].view(2, -1) for part in known], 1)
+        slopes = Slopes(by_mean.div_(len(values)), at.by_group(by_log.div_(len(values))))
+        return slopes, values, nll
+
+    def answers(self, at: Gaussian, generation: int, units: slice, rows: Rows) -> Tensor:
+        """What the perturbations of some units tell, added up: by mean [P], by log scale [P], values [n], NLL [n]."""
         by_mean, by_log = torch.zeros_like(at.mean), torch.zeros_like(at.mean)
-        values, nll = [], []
         with settled_norms(self.scene.problem.net):
-            for units in self._blocks(rows):
-                means, squares = self._leaves(at)
-                answer, met = self._run(at, generation, units, rows, means, squares)
-                shaped = population.shaped(answer.values, self.estimator.shaping, self.estimator.baseline)
-                weights = shaped / (population.size * len(rows.y))
-                of_maps = pull(met, weights)
-                for slot in self.reached:
-                    by_mean[slot.span] += _gradient(means[slot.name])
-                    by_log[slot.span] += 2 * _gradient(squares[slot.name]) * squares[slot.name].detach().flatten()
-                first = {s.name: s.start for s in layout.slots}
-                for name, slope in of_maps.items():  # it belongs to the scale that all weights of the map share
-                    by_log[first[name]] += slope
-                self.apart.add(at, generation, units, weights.sum(1), by_mean, by_log)
-                values.append(answer.values.mean(1))
-                nll.append(answer.nll)
-        return Slopes(by_mean, at.by_group(by_log)), torch.cat(values), torch.cat(nll)
+            means, squares = self._leaves(at)
+            answer, met = self._run(at, generation, units, rows, means, squares)
+        shaped = self.scene.population.shaped(answer.values, self.estimator.shaping, self.estimator.baseline)
+        weights = shaped / len(rows.y)
+        of_maps = pull(met, weights)
+        for slot in self.reached:
+            by_mean[slot.span] += _gradient(means[slot.name])
+            by_log[slot.span] += 2 * _gradient(squares[slot.name]) * squares[slot.name].detach().flatten()
+        first = {s.name: s.start for s in self.reached}
+        for name, slope in of_maps.items():  # it belongs to the scale that all weights of the map share
+            by_log[first[name]] += slope
+        self.apart.add(at, generation, units, weights.sum(1), by_mean, by_log)
+        return torch.cat([by_mean, by_log, answer.values.mean(1), answer.nll])
 
     def _blocks(self, rows: Rows) -> Sequence[slice]:
         """All perturbations together, unless they are too many: a row is compared with the same row of its block."""
         widest = max((s.shape[0] for s in self.reached), default=1)
-        return list(self.scene.population.blocks(len(rows.y) * widest * max(1, len(self.reached)), AT_ONCE))
+        numbers = len(rows.y) * widest * max(1, len(self.reached))
+        return list(self.scene.population.blocks(numbers, AT_ONCE, self.scene.parts))
 
     def _leaves(self, at: Gaussian) -> tuple[Leaf, Leaf]:
         layout = self.scene.problem.layout

@@ -15,6 +15,8 @@ from doxa.noise.leaves import sites_of
 from doxa.noise.source import Listening, Source
 from doxa.search import shaping
 from doxa.search.apart import Apart, Drawn
+from doxa.search.engines.contract import Exchange
+from doxa.search.engines.in_process import evaluated
 from doxa.search.gaussian import Gaussian, Slopes
 from doxa.search.population import BLOCK
 from doxa.search.scene import Answer, Named, Rows, Scene
@@ -101,12 +103,15 @@ class LowRankAtWork:
         return Answer(scene.means(found.values), found.nll)
 
     @torch.no_grad()
-    def estimate(self, at: Gaussian, generation: int, rows: Rows) -> tuple[Slopes, Tensor, Tensor]:
-        """The slopes, and each perturbation's value and NLL [N]."""
-        population = self.scene.population
-        parts = [self.answers(at, generation, units, rows) for units in self._blocks(rows)]
-        values = torch.cat([part.values for part in parts])
-        weights = population.shaped(values, self.estimator.shaping, self.estimator.baseline) / population.size
+    def estimate(
+        self, at: Gaussian, generation: int, rows: Rows, exchange: Exchange = evaluated
+    ) -> tuple[Slopes, Tensor, Tensor]:
+        """The slopes, and the value and NLL of each perturbation that arrived."""
+        population, own = self.scene.population, self.estimator
+        blocks = list(self._blocks(rows))
+        parts = exchange(generation, lambda units: self.answers(at, generation, units, rows).packed(), blocks)
+        table, here = population.arrived(parts, blocks)
+        weights = population.weighed(table[:, 0], here, own.shaping, own.baseline) / population.size
         odd, _ = population.paired(weights)
         by_mean, unused = torch.zeros_like(at.mean), torch.zeros_like(at.mean)
         scales = at.scales
@@ -116,9 +121,10 @@ class LowRankAtWork:
                 product = tall @ right.permute(0, 2, 1).flatten(0, 1)
                 by_mean[s.span] += product.flatten() * (self.estimator.rank**-0.5 / scales[s.start])
             self.apart.add(at, generation, units, weights[population.perturbations(units)], by_mean, unused)
-        return Slopes(by_mean, torch.zeros_like(at.scale)), values, torch.cat([part.nll for part in parts])
+        return Slopes(by_mean, torch.zeros_like(at.scale)), table[:, 0], table[:, 1]
 
     def _blocks(self, rows: Rows) -> Iterator[slice]:
         widest = max((s.shape[0] for s in self.thin), default=1)
         apart = sum(s.stop - s.start for s in self.apart.slots)
-        return self.scene.population.blocks(max(sum(self.sizes) + apart, len(rows.y) * widest), BLOCK)
+        numbers = max(sum(self.sizes) + apart, len(rows.y) * widest)
+        return self.scene.population.blocks(numbers, BLOCK, self.scene.parts)

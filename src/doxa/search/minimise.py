@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +13,9 @@ from torch import Tensor
 
 from doxa.errors import BadInput, whole
 from doxa.search.ask_tell import Search, Settings
+from doxa.search.engines import copied
+from doxa.search.engines.contract import Engine, Exchange
+from doxa.search.engines.in_process import InProcess
 
 Objective = Callable[[Tensor], Any]
 
@@ -31,6 +35,64 @@ class Found:
     path: Tensor = field(repr=False)  # [generations + 1, d]: the means; of long ones the last alone
 
 
+class Minimising:
+    """A search for the lowest value of a function under way."""
+
+    def __init__(
+        self, search: Search, f: Objective, batched: bool, generations: int, tolerance: float, parts: int
+    ) -> None:
+        self.search, self.f, self.batched = search, f, batched
+        self.generations, self.tolerance, self.parts = generations, tolerance, parts
+        self.best, self.lowest, self.flat = search.mean.clone(), math.inf, 0
+        self.trajectory: list[dict[str, float]] = []
+        self.path = [search.mean.clone()]
+        self.remembers = generations * len(search.mean) <= PATH
+
+    def follow(self, exchange: Exchange) -> None:
+        """Go on beside the search that this is a copy of, by what it and all others find."""
+        self.go(exchange)
+
+    @torch.no_grad()
+    def go(self, exchange: Exchange) -> None:
+        """Generation by generation, until there is nothing left to gain."""
+        search = self.search
+        population = search.population
+        while search.generation < self.generations and not self._done():
+            blocks = list(population.blocks(len(search.mean), parts=self.parts))
+            found = exchange(search.generation, self._evaluate, blocks)
+            values, here = population.arrived(found, blocks)
+            self._keep_best(values, here)
+            known = values[values.isfinite()]
+            self.flat = self.flat + 1 if len(known) == len(values) and bool((known == known[0]).all()) else 0
+            self.trajectory.append(search.tell(values, here))
+            if self.remembers:
+                self.path.append(search.mean.clone())
+
+    def _evaluate(self, units: slice) -> Tensor:
+        return evaluated_at(self.f, self.batched, self.search.points(units))
+
+    def _done(self) -> bool:
+        near = self.tolerance * self.search.mean.abs().max().clamp_min(1)
+        return self.flat >= PLATEAU or bool((self.search.at.scale <= near).all())
+
+    def _keep_best(self, values: Tensor, here: Tensor) -> None:
+        k = int(values.masked_fill(~values.isfinite(), math.inf).argmin())
+        if float(values[k]) < self.lowest:
+            number, per_unit = int(here.nonzero()[k]), self.search.population.per_unit
+            unit = number // per_unit
+            self.best = self.search.points(slice(unit, unit + 1))[number % per_unit].clone()
+            self.lowest = float(values[k])
+
+    def found(self) -> Found:
+        """What it came to: the best point that was tried, the last mean among them."""
+        search = self.search
+        middle = float(evaluated_at(self.f, self.batched, search.mean[None])[0])
+        if middle < self.lowest:
+            self.best, self.lowest = search.mean.clone(), middle
+        path = torch.stack(self.path if self.remembers else [search.mean])
+        return Found(self.best, self.lowest, search.mean.clone(), search.at.scales, self.trajectory, path)
+
+
 @torch.no_grad()
 def minimise(
     f: Objective,
@@ -40,6 +102,7 @@ def minimise(
     generations: int = 2000,
     tolerance: float = 1e-9,
     batched: bool = False,
+    engine: Engine | None = None,
     **settings: Any,
 ) -> Found:
     """The lowest value of `f` over a vector, from values alone, by search gradients.
@@ -48,72 +111,50 @@ def minimise(
 
     `f` takes one vector [d], or with `batched` many [N, d], and gives a number for each; a value that is no number
     counts as the worst of its generation. It ends after so many `generations`, when all scales have fallen below
-    `tolerance` beside the mean, or when values have not differed for a hundred generations. `settings` are those of
-    doxa.search.Settings. Of a noisy `f` the best value is a lucky one.
-    Staines & Barber (2013), Optimization by variational bounding; Wierstra et al. (2014).
+    `tolerance` beside the mean, or when values have not differed for a hundred generations. `engine`, one of
+    doxa.search.engines, says who evaluates. `settings` are those of doxa.search.Settings. Of a noisy `f` the best value
+    is a lucky one. Staines & Barber (2013), Optimization by variational bounding; Wierstra et al. (2014).
     """
     search = Search(start, Settings(**settings), seed)
-    generations = whole("generations", generations)
-    evaluate = _checked(f, batched)
-    best, lowest, flat = search.mean.clone(), math.inf, 0
-    trajectory: list[dict[str, float]] = []
-    path = [search.mean.clone()]
-    keep = generations * len(search.mean) <= PATH
-    for _ in range(generations):
-        points = search.ask()
-        values = evaluate(points)
-        trajectory.append(search.tell(values))
-        known = values.masked_fill(~values.isfinite(), math.inf)
-        k = int(known.argmin())
-        if float(known[k]) < lowest:
-            best, lowest = points[k].clone(), float(known[k])
-        if keep:
-            path.append(search.mean.clone())
-        flat = flat + 1 if bool((known == known[0]).all()) else 0
-        near = tolerance * search.mean.abs().max().clamp_min(1)
-        if flat >= PLATEAU or bool((search.at.scale <= near).all()):
-            break
-    middle = float(evaluate(search.mean[None])[0])
-    if middle < lowest:
-        best, lowest = search.mean.clone(), middle
-    means = torch.stack(path if keep else [search.mean])
-    return Found(best, lowest, search.mean.clone(), search.at.scales, trajectory, means)
+    crew = InProcess() if engine is None else engine
+    under_way = Minimising(search, f, batched, whole("generations", generations), tolerance, crew.parts)
+    with crew.working(partial(copied, under_way)) as exchange:
+        under_way.go(exchange)
+    return under_way.found()
 
 
 def maximise(f: Objective, start: Any, **more: Any) -> Found:
     """The highest value of `f` over a vector: `minimise` of −f, with values and trajectory given as those of f."""
-    found = minimise(lambda w: _negative(f(w)), start, **more)
+    found = minimise(Negative(f), start, **more)
     rows = [{**row, "value": -row["value"], "highest": -row["lowest"]} for row in found.trajectory]
     for row in rows:
         del row["lowest"]
     return Found(found.best, -found.value, found.mean, found.scale, rows, found.path)
 
 
-def _negative(values: Any) -> Any:
-    return [-v for v in values] if isinstance(values, list | tuple) else -values
+@dataclass(frozen=True)
+class Negative:
+    """−f, for workers to open: a function inside another cannot be copied to them."""
+
+    f: Objective
+
+    def __call__(self, w: Tensor) -> Any:
+        values = self.f(w)
+        return [-v for v in values] if isinstance(values, list | tuple) else -values
 
 
-def _checked(f: Objective, batched: bool) -> Callable[[Tensor], Tensor]:
+def evaluated_at(f: Objective, batched: bool, points: Tensor) -> Tensor:
     """The objective of rows [N, d] as a vector [N], or an error that says what it gave instead."""
-
-    def evaluate(points: Tensor) -> Tensor:
-        given = f(points) if batched else [f(point) for point in points]
-        try:
-            values = (
-                torch.as_tensor(given, dtype=points.dtype, device=points.device)
-                if batched
-                else torch.stack([torch.as_tensor(v, dtype=points.dtype, device=points.device) for v in given])
-            )
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise BadInput(
-                f"the objective must give numbers; it gave {given[0] if given else given!r}: {error}"
-            ) from error
-        if values.shape != points.shape[:1]:
-            one = "many vectors [N, d] must give N values" if batched else "one vector must give one number"
-            raise BadInput(
-                f"the objective gave values of shape {tuple(values.shape)} for {len(points)} vectors: {one}"
-                + ("" if batched else "; if it takes many at once, say batched=True")
-            )
-        return values
-
-    return evaluate
+    given = f(points) if batched else [f(point) for point in points]
+    try:
+        values = torch.as_tensor(given) if batched else torch.stack([torch.as_tensor(v) for v in given])
+        values = values.to(points)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BadInput(f"the objective must give numbers; it gave {given!r:.80}: {error}") from error
+    if values.shape != points.shape[:1]:
+        one = "many vectors [N, d] must give N values" if batched else "one vector must give one number"
+        raise BadInput(
+            f"the objective gave values of shape {tuple(values.shape)} for {len(points)} vectors: {one}"
+            + ("" if batched else "; if it takes many at once, say batched=True")
+        )
+    return values

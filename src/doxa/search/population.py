@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput, Diverged, whole
 from doxa.philox import Stream, fill_normals
 from doxa.randomness import Key, seed_of
 from doxa.search.gaussian import Gaussian, Slopes
@@ -52,9 +52,9 @@ class Population:
         """The streams of the perturbations of some units, mirror images among them."""
         return Stream(self.seeds[units].repeat_interleave(self.per_unit), generation)
 
-    def blocks(self, width: int, most: int = BLOCK) -> Iterator[slice]:
-        """All units in stretches of so many numbers; the same whoever works through them."""
-        step = max(1, most // max(1, width))
+    def blocks(self, width: int, most: int = BLOCK, parts: int = 1) -> Iterator[slice]:
+        """All units in at least so many stretches, each of so many numbers at most; the same for whoever works."""
+        step = max(1, min(most // max(1, width), -(-self.units // parts)))
         return (slice(low, min(low + step, self.units)) for low in range(0, self.units, step))
 
     def perturbations(self, units: slice) -> slice:
@@ -80,6 +80,22 @@ class Population:
         """The weights of values [n, ...] of some units, against all others' where a baseline is asked for."""
         weights = shaping(values)
         return against_others(weights, self.per_unit) if baseline else weights
+
+    def arrived(self, parts: Sequence[Tensor | None], blocks: Sequence[slice]) -> tuple[Tensor, Tensor]:
+        """What blocks came to, in order [n, ...], and which of all N perturbations it belongs to [N]."""
+        known = [part for part in parts if part is not None]
+        if not known:
+            raise Diverged("no perturbation of the generation arrived: every worker was lost at once")
+        here = torch.zeros(self.size, dtype=torch.bool, device=self.seeds.device)
+        for part, units in zip(parts, blocks, strict=True):
+            here[self.perturbations(units)] = part is not None
+        return torch.cat(known).to(self.seeds.device), here
+
+    def weighed(self, values: Tensor, here: Tensor, shaping: Shaping, baseline: bool) -> Tensor:
+        """The weights of all N perturbations, with the mean of those that arrived; those that did not have none."""
+        weights = values.new_zeros(self.size)
+        weights[here] = self.shaped(values, shaping, baseline) * (self.size / len(values))
+        return weights
 
     def slopes(self, at: Gaussian, generation: int, weights: Tensor, number: int = 0) -> Slopes:
         """The mean over all perturbations of weight [N] times score.

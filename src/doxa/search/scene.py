@@ -38,6 +38,10 @@ class Answer:
     values: Tensor
     nll: Tensor
 
+    def packed(self) -> Tensor:
+        """As numbers that travel [n, 2]."""
+        return torch.stack([self.values, self.nll], 1)
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -48,6 +52,7 @@ class Scene:
     objective: Objective
     by_row: bool  # whether the objective is a number for each row
     together: bool  # whether the net runs on many weights as one program
+    parts: int = 1  # that a generation is divided into, at least
 
     def run(self, weights: Named, buffers: Named, x: Inputs) -> Tensor:
         """The net's outputs [B, ...] with given weights."""

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from doxa.search import shaping
+from doxa.search.engines.contract import Exchange
+from doxa.search.engines.in_process import evaluated
 from doxa.search.gaussian import Gaussian, Slopes
 from doxa.search.population import BLOCK
 from doxa.search.scene import Answer, Named, Rows, Scene
@@ -62,10 +64,13 @@ class WeightSpaceAtWork:
         return Answer(self.scene.means(found.values), found.nll)
 
     @torch.no_grad()
-    def estimate(self, at: Gaussian, generation: int, rows: Rows) -> tuple[Slopes, Tensor, Tensor]:
-        """The slopes, and each perturbation's value and NLL [N]."""
-        parts = [self.answers(at, generation, units, rows) for units in self.scene.population.blocks(self.width, BLOCK)]
-        values = torch.cat([part.values for part in parts])
+    def estimate(
+        self, at: Gaussian, generation: int, rows: Rows, exchange: Exchange = evaluated
+    ) -> tuple[Slopes, Tensor, Tensor]:
+        """The slopes, and the value and NLL of each perturbation that arrived."""
         population, own = self.scene.population, self.estimator
-        slopes = population.slopes(at, generation, population.shaped(values, own.shaping, own.baseline))
-        return slopes, values, torch.cat([part.nll for part in parts])
+        blocks = list(population.blocks(self.width, BLOCK, self.scene.parts))
+        parts = exchange(generation, lambda units: self.answers(at, generation, units, rows).packed(), blocks)
+        table, here = population.arrived(parts, blocks)
+        weights = population.weighed(table[:, 0], here, own.shaping, own.baseline)
+        return population.slopes(at, generation, weights), table[:, 0], table[:, 1]

@@ -1,0 +1,8 @@
+"""ENGINE: who evaluates a generation: the process itself, other processes, other machines."""
+
+from doxa.search.engines.contract import Engine, Evaluate, EvaluationFailed, Exchange
+from doxa.search.engines.follower import copied
+from doxa.search.engines.in_process import InProcess as in_process
+from doxa.search.engines.pool import Pool as pool
+
+__all__ = ["Engine", "Evaluate", "EvaluationFailed", "Exchange", "copied", "in_process", "pool"]

@@ -1,0 +1,48 @@
+"""The seam between a search and those who evaluate for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from torch import Tensor
+
+from doxa.errors import DoxaError
+
+# What the units of a stretch of the population come to, at the present version of the distribution: a pure function.
+Evaluate = Callable[[slice], Tensor]
+
+# (generation, evaluate, blocks) -> what each block came to; None for one that was lost.
+Exchange = Callable[[int, Evaluate, Sequence[slice]], list[Tensor | None]]
+
+# A search as it stands, for one who is to work at its side: bytes that `doxa.search.engines.follow` can open.
+Copy = Callable[[], bytes]
+
+
+class Engine(Protocol):
+    """Workers for a search: frozen settings that start them.
+
+    A worker holds a copy of the search and moves it on by the same values as everyone else, so that seeds and values
+    are all that travels. `parts` is how finely a generation is divided, whoever works: results depend on it, and not
+    on how many workers there are.
+    """
+
+    @property
+    def parts(self) -> int: ...
+
+    def working(self, copy: Copy) -> AbstractContextManager[Exchange]:
+        """Start the workers, let them evaluate, and stop them."""
+        ...
+
+
+class Follows(Protocol):
+    """A search that can be copied, and whose copy can work at its side."""
+
+    def follow(self, exchange: Exchange) -> None:
+        """Go on as the original does, with what the exchange says that blocks came to."""
+        ...
+
+
+class EvaluationFailed(DoxaError, RuntimeError):
+    """The objective raised an error; the search stands where it stood before the generation."""

@@ -1,0 +1,89 @@
+"""A worker: a copy of a search that evaluates what it is asked to, and moves on by what all have found."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import sys
+import traceback
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from doxa.errors import BadInput
+from doxa.search.engines.contract import Evaluate, Follows
+
+# What a worker is told: evaluate a block, or what all blocks of a generation came to.
+EVALUATE, ANSWERS = "evaluate", "answers"
+# What it says: that it has opened its copy, what a block came to, or what went wrong.
+READY, ANSWER, RAISED = "ready", "answer", "raised"
+
+
+def copied(search: Any) -> bytes:
+    """A search as bytes for a process of the same user; nothing of it is shared with the original."""
+    buffer = io.BytesIO()
+    try:
+        torch.save(search, buffer)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise BadInput(
+            f"workers need a copy of the search, and some of it cannot be copied to another process: {error}. Define "
+            "nets, objectives and schedules at the top of a module, not inside a function or as a lambda"
+        ) from error
+    return buffer.getvalue()
+
+
+def opened(copy: bytes) -> Follows:
+    """The search that bytes are a copy of. They come from the process that started this one, never from a file."""
+    found: Follows = torch.load(io.BytesIO(copy), weights_only=False)
+    return found
+
+
+class Over(Exception):
+    """There is nobody left to work for."""
+
+
+class Follower:
+    """One worker's end of the line to the search it works for."""
+
+    def __init__(self, line: Connection) -> None:
+        self.line = line
+
+    def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
+        """Evaluate blocks as they are asked for, until it is told what all of them came to."""
+        while True:
+            try:
+                kind, number, given = self.line.recv()
+            except (EOFError, OSError):
+                raise Over from None
+            if number < generation:  # asked before it was known to be late
+                continue
+            if kind == ANSWERS:
+                return [None if part is None else torch.from_numpy(part) for part in given]
+            self._say(self._answer(generation, evaluate, blocks, given))
+
+    def _answer(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice], block: int) -> tuple[Any, ...]:
+        try:
+            return ANSWER, generation, block, evaluate(blocks[block]).cpu().numpy()
+        except Exception as error:
+            words = "".join(traceback.format_exception_only(error)).strip()
+            return RAISED, generation, block, words
+
+    def _say(self, words: tuple[Any, ...]) -> None:
+        try:
+            self.line.send(words)
+        except (BrokenPipeError, OSError):
+            raise Over from None
+
+
+def follow(line: Connection, threads: int) -> None:
+    """What a worker's process does: open its copy, and follow it until the original hangs up."""
+    torch.set_num_threads(threads)
+    try:
+        search = opened(line.recv_bytes())
+        line.send((READY, -1, -1, None))
+        search.follow(Follower(line).exchange)
+    except (Over, EOFError, BrokenPipeError, KeyboardInterrupt):
+        sys.exit(0)

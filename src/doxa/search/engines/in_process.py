@@ -1,0 +1,27 @@
+"""No workers but the process itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from doxa.search.engines.contract import Copy, Evaluate, Exchange
+
+
+def evaluated(generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
+    """One block after the other, each of them as many nets as one program."""
+    return [evaluate(block) for block in blocks]
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """The search evaluates by itself, vectorised, on a CPU or a GPU; a generation in one part unless it is told."""
+
+    parts: int = 1
+
+    @contextmanager
+    def working(self, copy: Copy) -> Iterator[Exchange]:
+        yield evaluated
