@@ -158,7 +158,8 @@ def describe(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             "is": type(value).__name__,
-            **{f.name: describe(getattr(value, f.name)) for f in dataclasses.fields(value)},
+            # What a member is not told apart by, such as a number of workers, is no setting of a run.
+            **{f.name: describe(getattr(value, f.name)) for f in dataclasses.fields(value) if f.compare},
         }
     if isinstance(value, functools.partial):
         return {"is": describe(value.func), "arguments": describe(value.args), **describe(value.keywords)}

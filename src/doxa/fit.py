@@ -22,6 +22,7 @@ from doxa.belief import Belief
 from doxa.contracts import Inputs, Learner, Likelihood, Problem, Schedule
 from doxa.errors import BadInput, whole
 from doxa.feed import Feed, InMemory, feed
+from doxa.interrupt import gentle_interrupt
 from doxa.layout import Chooser, as_rows, constants, lay_out, settle
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
@@ -32,7 +33,7 @@ from doxa.randomness import Key, isolated, seed_of
 from doxa.rates import constant
 from doxa.resume import reopen
 from doxa.rows import as_pair, joined
-from doxa.run import Run, Watch, at_work, gentle_interrupt
+from doxa.run import Run, Watch, at_work
 from doxa.search import engines
 
 EXAMPLES = {"learner": "variational(doxa.priors.gaussian(1.0))", "likelihood": "categorical()"}
@@ -61,6 +62,7 @@ def fit(
     autocast: torch.dtype | None = None,
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_every: int = 1,
+    checkpoint_steps: int | None = None,
     resume: bool = False,
     progress: bool = True,
     watch: Callable[[Belief], Mapping[str, float]] | None = None,
@@ -75,8 +77,9 @@ def fit(
     doxa.optimisers, Adam by default, or makes a torch optimiser from a list of tensors, which without `lr` keeps its
     own rates. With `validation` and `patience` training stops when the validation NLL has not improved for that many
     epochs, and the best posterior is kept. With `checkpoint`, a folder, the run is saved every `checkpoint_every`
-    epochs and when interrupted; `resume=True` goes on from there, to the same bits. `watch` is shown the belief after
-    every `watch_every` epochs, and what it returns by name joins the history.
+    epochs, within them every `checkpoint_steps` if given, and when interrupted; `resume=True` goes on from there, to
+    the same bits. `watch` is shown the belief after every `watch_every` epochs, and what it returns by name joins the
+    history.
     """
     member = Member(net, learner, whole("seed", seed, least=None), lr, validation)
     (belief,) = train(
@@ -94,6 +97,7 @@ def fit(
         autocast=autocast,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
+        checkpoint_steps=checkpoint_steps,
         resume=resume,
         progress=progress,
         watch=None if watch is None else lambda beliefs: [watch(belief) for belief in beliefs],
@@ -136,6 +140,7 @@ def train(
     part: str = "",
     watch: Watch | None = None,
     watch_every: int = 1,
+    checkpoint_steps: int | None = None,
 ) -> list[Belief]:
     """Learn the beliefs of members that can work as one program."""
     net = members[0].net
@@ -205,6 +210,7 @@ def train(
         patience=patience,
         folder=None if checkpoint is None else Path(checkpoint),
         every=checkpoint_every,
+        often=None if checkpoint_steps is None else whole("checkpoint_steps", checkpoint_steps),
         settings=settings,
         watch=watch,
         watch_every=whole("watch_every", watch_every),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -27,38 +26,6 @@ from doxa.progress import Progress
 from doxa.randomness import isolated
 from doxa.resume import BELIEF, CHECKPOINT, save, versions
 from doxa.sweep import Question, sweep
-
-_here = threading.local()
-
-
-@contextmanager
-def gentle_interrupt() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a request to stop between two steps; the second one stops at once.
-
-    Within another's, it is the same request: what has several runs to do ends all of them.
-    """
-    outer = getattr(_here, "stop", None)
-    if outer is not None:
-        yield outer
-        return
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def ask(number: int, frame: Any) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = signal.signal(signal.SIGINT, ask)
-    _here.stop = stop
-    try:
-        yield stop
-    finally:
-        _here.stop = None
-        signal.signal(signal.SIGINT, before)
-
 
 # Numbers for the record, of each of some beliefs under way.
 Watch = Callable[[list[Belief]], Sequence[Mapping[str, float]]]
@@ -87,6 +54,7 @@ class Run:
     settings: Sequence[dict[str, Any]]  # one a member
     watch: Watch | None = None
     watch_every: int = 1  # epochs
+    often: int | None = None  # steps from one checkpoint to the next within an epoch
     done: int = 0  # steps taken
     best: dict[str, Tensor] = field(default_factory=dict)
 
@@ -134,6 +102,8 @@ class Run:
                 weights, rates = self.score(epoch, skip)
                 for _ in self.steps_of(epoch, skip, weights, rates):
                     shown.step(self.done)
+                    if self.folder is not None and self.often is not None and self.done % self.often == 0:
+                        save(self)
                     if stop.is_set():
                         break
                 if self.done % batches == 0:

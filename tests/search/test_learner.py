@@ -172,3 +172,29 @@ def row_by_rank(output: Tensor, y: Tensor) -> Tensor:
 def test_bad_input_is_named(make: Any, says: str) -> None:
     with pytest.raises(doxa.BadInput, match=says):
         fitted(doxa.nets.mlp(2, (4,), 2), rings(), make(), epochs=1)
+
+
+class Stopped(Exception):
+    pass
+
+
+def counted(output: Tensor, y: Tensor) -> Tensor:
+    counted.calls -= 1  # type: ignore[attr-defined]
+    if counted.calls == 0:  # type: ignore[attr-defined]
+        raise Stopped
+    return nn.functional.cross_entropy(output, y, reduction="none")
+
+
+def test_every_generation_can_be_saved(tmp_path: Path) -> None:
+    def run(calls: int, **more: Any) -> doxa.Belief:
+        counted.calls = calls  # type: ignore[attr-defined]
+        torch.manual_seed(0)
+        learner = search.learner(search.weight_space(), minimise=counted, size=10)
+        return fitted(doxa.nets.mlp(2, (8,), 2), rings(), learner, 4, **more)
+
+    whole = run(-1)
+    with pytest.raises(Stopped):
+        run(9, checkpoint=tmp_path, checkpoint_steps=1)  # in the third epoch's midst
+    resumed = run(-1, checkpoint=tmp_path, resume=True)
+    assert torch.equal(whole.posterior.mean, resumed.posterior.mean)
+    assert whole.record.history == resumed.record.history

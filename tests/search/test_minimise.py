@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import signal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,3 +107,36 @@ def test_bad_input_is_named(call: Any, says: str) -> None:
 def test_nothing_to_compare_is_an_error_that_says_so() -> None:
     with pytest.raises(doxa.Diverged, match="not finite at any of 50"):
         minimise(lambda w: math.inf, [1.0])
+
+
+def test_a_search_goes_on_where_it_was_saved_to_the_same_bits(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"optimiser": torch.optim.Adam, "lr": 0.05, "scale_lr": 0.01, "tolerance": 0.0}
+    whole = minimise(functions.rosenbrock, [-1.0, 1.0], generations=30, **keys)
+    minimise(functions.rosenbrock, [-1.0, 1.0], generations=12, checkpoint=tmp_path, checkpoint_every=5, **keys)
+    again = minimise(functions.rosenbrock, [-1.0, 1.0], generations=30, checkpoint=tmp_path, resume=True, **keys)
+    assert torch.equal(whole.path, again.path)
+    assert torch.equal(whole.best, again.best)
+    assert whole.trajectory == again.trajectory
+
+
+def test_a_saved_search_is_not_overwritten_and_not_mixed_up(tmp_path: Path) -> None:
+    minimise(functions.sphere, [1.0], generations=3, checkpoint=tmp_path)
+    with pytest.raises(doxa.BadInput, match="already holds a search"):
+        minimise(functions.sphere, [1.0], generations=3, checkpoint=tmp_path)
+    with pytest.raises(doxa.BadInput, match="seed: 0 there, 1 here"):
+        minimise(functions.sphere, [1.0], generations=3, checkpoint=tmp_path, resume=True, seed=1)
+
+
+def test_a_search_stopped_by_hand_is_saved_and_goes_on(tmp_path: Path) -> None:
+    calls = []
+
+    def f(w: Tensor) -> Tensor:
+        calls.append(1)
+        if len(calls) == 120:  # in the third generation of fifty
+            signal.raise_signal(signal.SIGINT)
+        return functions.sphere(w)
+
+    with pytest.raises(doxa.Interrupted, match="stopped after generation 3 of 10"):
+        minimise(f, [1.0, 2.0], generations=10, checkpoint=tmp_path, checkpoint_every=100)
+    again = minimise(f, [1.0, 2.0], generations=10, checkpoint=tmp_path, resume=True)
+    assert torch.equal(again.path, minimise(functions.sphere, [1.0, 2.0], generations=10).path)

@@ -6,12 +6,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from os import PathLike
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from doxa.checkpoint import describe
 from doxa.errors import BadInput, whole
+from doxa.interrupt import gentle_interrupt
+from doxa.progress import Progress
+from doxa.search import saved
 from doxa.search.ask_tell import Search, Settings
 from doxa.search.engines import copied
 from doxa.search.engines.contract import Engine, Exchange
@@ -53,11 +58,11 @@ class Minimising:
         self.go(exchange)
 
     @torch.no_grad()
-    def go(self, exchange: Exchange) -> None:
-        """Generation by generation, until there is nothing left to gain."""
+    def go(self, exchange: Exchange, after: Callable[[Minimising], None] = lambda under_way: None) -> None:
+        """Generation by generation, until there is nothing left to gain; `after` each of them is told."""
         search = self.search
         population = search.population
-        while search.generation < self.generations and not self._done():
+        while search.generation < self.generations and not self.done:
             blocks = list(population.blocks(len(search.mean), parts=self.parts))
             found = exchange(search.generation, self._evaluate, blocks)
             values, here = population.arrived(found, blocks)
@@ -67,11 +72,14 @@ class Minimising:
             self.trajectory.append(search.tell(values, here))
             if self.remembers:
                 self.path.append(search.mean.clone())
+            after(self)
 
     def _evaluate(self, units: slice) -> Tensor:
         return evaluated_at(self.f, self.batched, self.search.points(units))
 
-    def _done(self) -> bool:
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to gain."""
         near = self.tolerance * self.search.mean.abs().max().clamp_min(1)
         return self.flat >= PLATEAU or bool((self.search.at.scale <= near).all())
 
@@ -103,6 +111,10 @@ def minimise(
     tolerance: float = 1e-9,
     batched: bool = False,
     engine: Engine | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_every: int = 1,
+    resume: bool = False,
+    progress: bool = True,
     **settings: Any,
 ) -> Found:
     """The lowest value of `f` over a vector, from values alone, by search gradients.
@@ -112,15 +124,34 @@ def minimise(
     `f` takes one vector [d], or with `batched` many [N, d], and gives a number for each; a value that is no number
     counts as the worst of its generation. It ends after so many `generations`, when all scales have fallen below
     `tolerance` beside the mean, or when values have not differed for a hundred generations. `engine`, one of
-    doxa.search.engines, says who evaluates. `settings` are those of doxa.search.Settings. Of a noisy `f` the best value
-    is a lucky one. Staines & Barber (2013), Optimization by variational bounding; Wierstra et al. (2014).
+    doxa.search.engines, says who evaluates. With `checkpoint`, a folder, the search is saved every `checkpoint_every`
+    generations and when interrupted; `resume=True` goes on from there, to the same bits. `settings` are those of
+    doxa.search.Settings. Of a noisy `f` the best value is a lucky one.
+    Staines & Barber (2013), Optimization by variational bounding; Wierstra et al. (2014).
     """
     search = Search(start, Settings(**settings), seed)
     crew = InProcess() if engine is None else engine
     under_way = Minimising(search, f, batched, whole("generations", generations), tolerance, crew.parts)
-    with crew.working(partial(copied, under_way)) as exchange:
-        under_way.go(exchange)
+    asked = {"seed": seed, "start": describe(_start(start)), "parts": crew.parts, **describe(search.settings)}
+    file = saved.File(checkpoint, asked, whole("checkpoint_every", checkpoint_every), resume)
+    file.reopen(under_way)
+    shown = Progress(progress, under_way.generations, 1, search.generation, unit="generation")
+    with shown, gentle_interrupt() as stop, crew.working(partial(copied, under_way)) as exchange:
+
+        def after(_: Minimising) -> None:
+            row = under_way.trajectory[-1]
+            shown.words = f"value {row['value']:.4g}  scale {row['scale']:.2g}  gradient {row['gradient']:.2g}"
+            shown.step(search.generation)
+            file.after(under_way)
+            if stop.is_set() and search.generation < under_way.generations:
+                raise file.interrupted(under_way)
+
+        under_way.go(exchange, after)
     return under_way.found()
+
+
+def _start(start: Any) -> Any:
+    return start if isinstance(start, Tensor) else torch.as_tensor(start)
 
 
 def maximise(f: Objective, start: Any, **more: Any) -> Found:

@@ -32,9 +32,9 @@ class Pool:
     importable by other processes.
     """
 
-    workers: int = 2
+    workers: int = field(default=2, compare=False)
     threads: int = 1
-    lost: str = REISSUE
+    lost: str = field(default=REISSUE, compare=False)
     parts: int = 16
 
     def __post_init__(self) -> None:
