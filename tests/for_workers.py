@@ -40,3 +40,30 @@ class Deadly:
 def rows() -> tuple[Tensor, Tensor]:
     x = torch.randn(96, 2, generator=torch.Generator().manual_seed(0))
     return x, (x.norm(dim=1) > 1.1).long()
+
+
+def ranked(folder: str) -> None:
+    """What every rank of torchrun does in the test of engines: search, and leave where it went."""
+    from doxa.search import engines, minimise
+
+    torch.set_num_threads(1)
+    place = Path(folder)
+    objective = Deadly(place / "dead", times=int((place / "times").read_text()))
+    found = minimise(
+        objective,
+        [0.0, 0.0, 0.0],
+        engine=engines.torchrun(timeout=20),
+        generations=12,
+        size=32,
+        checkpoint=place / "run",
+        resume=True,
+        progress=False,
+    )
+    if engines.torchrun().leads:
+        (place / "path").write_text(repr(found.path.tolist()))
+
+
+if __name__ == "__main__":
+    import sys
+
+    ranked(sys.argv[1])

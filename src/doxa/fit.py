@@ -217,21 +217,23 @@ def train(
     )
     del problem  # and with it the nets' starts
     reopen(run, resume)
-    with at_work(run.problem), helped(run), gentle_interrupt() as stop:
-        run.go(stop, Progress(progress, epochs, source.batches, run.done, len(members), part))
+    with at_work(run.problem), helped(run) as leads, gentle_interrupt() as stop:
+        run.go(stop, Progress(progress and leads, epochs, source.batches, run.done, len(members), part))
     return run.close()
 
 
 @contextmanager
-def helped(run: Run) -> Iterator[None]:
-    """Let workers evaluate for a run whose learner has an engine for them."""
+def helped(run: Run) -> Iterator[bool]:
+    """Let workers evaluate for a run whose learner has an engine for them; whether this process keeps its records."""
     engine = getattr(run.learners[0], "engine", None)
     if engine is None:
-        yield
+        yield True
         return
+    if not engine.leads:
+        run.folder = None
     with engine.working(partial(engines.copied, run)) as exchange:
         run.training.exchange = exchange  # type: ignore[attr-defined]
-        yield
+        yield engine.leads
 
 
 def keys(members: Sequence[Member]) -> list[Key]:

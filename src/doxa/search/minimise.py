@@ -135,7 +135,9 @@ def minimise(
     asked = {"seed": seed, "start": describe(_start(start)), "parts": crew.parts, **describe(search.settings)}
     file = saved.File(checkpoint, asked, whole("checkpoint_every", checkpoint_every), resume)
     file.reopen(under_way)
-    shown = Progress(progress, under_way.generations, 1, search.generation, unit="generation")
+    if not crew.leads:
+        file.folder = None
+    shown = Progress(progress and crew.leads, under_way.generations, 1, search.generation, unit="generation")
     with shown, gentle_interrupt() as stop, crew.working(partial(copied, under_way)) as exchange:
 
         def after(_: Minimising) -> None:

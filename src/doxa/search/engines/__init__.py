@@ -4,5 +4,25 @@ from doxa.search.engines.contract import Engine, Evaluate, EvaluationFailed, Exc
 from doxa.search.engines.follower import copied
 from doxa.search.engines.in_process import InProcess as in_process
 from doxa.search.engines.pool import Pool as pool
+from doxa.search.engines.torchrun import Torchrun as torchrun
 
-__all__ = ["Engine", "Evaluate", "EvaluationFailed", "Exchange", "copied", "in_process", "pool"]
+__all__ = [
+    "Engine",
+    "Evaluate",
+    "EvaluationFailed",
+    "Exchange",
+    "copied",
+    "in_process",
+    "pool",
+    "ray",
+    "torchrun",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Ray takes a second to import: it is where it is asked for."""
+    if name == "ray":
+        from doxa.search.engines.on_ray import Ray
+
+        return Ray
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

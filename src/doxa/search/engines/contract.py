@@ -31,6 +31,11 @@ class Engine(Protocol):
     @property
     def parts(self) -> int: ...
 
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that keeps records; where all run the same script, one does."""
+        ...
+
     def working(self, copy: Copy) -> AbstractContextManager[Exchange]:
         """Start the workers, let them evaluate, and stop them."""
         ...

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -45,10 +45,18 @@ class Over(Exception):
     """There is nobody left to work for."""
 
 
-class Follower:
-    """One worker's end of the line to the search it works for."""
+class Line(Protocol):
+    """The way to the search that a worker works for."""
 
-    def __init__(self, line: Connection) -> None:
+    def recv(self) -> Any: ...
+
+    def send(self, words: Any) -> None: ...
+
+
+class Follower:
+    """One worker's end of the line."""
+
+    def __init__(self, line: Line) -> None:
         self.line = line
 
     def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:

@@ -22,6 +22,8 @@ class InProcess:
 
     parts: int = 1
 
+    leads = True
+
     @contextmanager
     def working(self, copy: Copy) -> Iterator[Exchange]:
         yield evaluated

@@ -1,0 +1,140 @@
+"""Workers that are actors of a Ray cluster."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from doxa.errors import BadInput, whole
+from doxa.search.engines.contract import Copy, Exchange
+from doxa.search.engines.crew import REISSUE, Crew, Words, Worker, require_policy
+from doxa.search.engines.follower import EVALUATE, READY, Follower, Over, opened
+
+ray: Any
+try:
+    import ray
+except ImportError:  # an extra
+    ray = None
+
+
+@dataclass(frozen=True)
+class Ray:
+    """So many actors, on as many machines as the cluster has, that evaluate what comes next.
+
+    A cluster that is already connected is used, else one of this machine is started. What is said of `pool` holds.
+    Needs the extra doxa[ray]. Moritz et al. (2018), Ray: a distributed framework for emerging AI applications.
+    """
+
+    workers: int = field(default=2, compare=False)
+    threads: int = 1
+    lost: str = field(default=REISSUE, compare=False)
+    parts: int = 16
+    options: Any = field(default=None, compare=False)  # for each actor, such as {"num_gpus": 1}
+
+    leads = True
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "threads", "parts"):
+            whole(name, getattr(self, name))
+        require_policy(self.lost)
+
+    @contextmanager
+    def working(self, copy: Copy) -> Iterator[Exchange]:
+        if ray is None:
+            raise BadInput('engines.ray needs Ray, which is not installed: pip install "doxa[ray]"')
+        own = not ray.is_initialized()
+        if own:
+            ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
+        crew = Crew(Actors(self.threads, dict(self.options or {})), self.workers, self.lost, copy)
+        try:
+            yield crew.exchange
+        finally:
+            crew.stop()
+            if own:
+                ray.shutdown()
+
+
+class Seat:
+    """What an actor is: a copy of the search that follows it in a thread, and answers when it is called."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.told: queue.Queue[Words] = queue.Queue()
+        self.said: queue.Queue[Words] = queue.Queue()
+
+    def begin(self, copy: bytes) -> Words:
+        torch.set_num_threads(self.threads)
+        search = opened(copy)
+        threading.Thread(target=self._follow, args=(search,), daemon=True).start()
+        return READY, -1, -1, None
+
+    def _follow(self, search: Any) -> None:
+        torch.set_num_threads(self.threads)
+        try:
+            search.follow(Follower(self).exchange)
+        except Over:
+            return
+
+    def hear(self, words: Words) -> Words | None:
+        self.told.put(words)
+        return self.said.get() if words[0] == EVALUATE else None
+
+    def recv(self) -> Words:
+        return self.told.get()
+
+    def send(self, words: Words) -> None:
+        self.said.put(words)
+
+
+@dataclass
+class Call:
+    """An actor, and what it was last asked for."""
+
+    actor: Any
+    pending: Any
+
+
+class Actors:
+    """Workers reached by calls."""
+
+    def __init__(self, threads: int, options: dict[str, Any]) -> None:
+        self.threads = threads
+        # An actor that dies stays dead: another takes its place, with the search as it then stands.
+        self.seat: Any = ray.remote(Seat).options(
+            **{"num_cpus": 0, **options, "max_restarts": 0, "max_task_retries": 0}
+        )
+
+    def hire(self, copy: bytes) -> Worker:
+        actor: Any = self.seat.remote(self.threads)
+        return Worker(Call(actor, actor.begin.remote(copy)))
+
+    def tell(self, worker: Worker, words: Words) -> None:
+        call = worker.line.actor.hear.remote(words)
+        if words[0] == EVALUATE:
+            worker.line.pending = call
+
+    def hear(self, workers: Sequence[Worker]) -> list[tuple[Worker, Words | None]]:
+        by_call = {w.line.pending: w for w in workers if w.line.pending is not None}
+        done, _ = ray.wait(list(by_call), num_returns=1)
+        return [(by_call[one], self._heard(by_call[one], one)) for one in done]
+
+    def _heard(self, worker: Worker, call: Any) -> Words | None:
+        worker.line.pending = None
+        try:
+            found: Words = ray.get(call)
+        except ray.exceptions.RayActorError:
+            return None
+        return found
+
+    def ended_by_itself(self, worker: Worker) -> str | None:
+        return None
+
+    def dismiss(self, workers: Sequence[Worker]) -> None:
+        for worker in workers:
+            ray.kill(worker.line.actor)

@@ -1,0 +1,94 @@
+"""Workers that torchrun has started: the same script in every one of them."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch._C._distributed_c10d import PrefixStore, TCPStore
+
+from doxa.errors import BadInput, require_positive, whole
+from doxa.search.engines.contract import Copy, Evaluate, EvaluationFailed, Exchange
+
+
+@dataclass(frozen=True)
+class Torchrun:
+    """Every rank runs the whole search, evaluates its share of each generation, and hears what the others found.
+
+    Values are all that travels. When a rank dies the others notice within `timeout` seconds and end too; torchrun
+    starts all of them again (--max-restarts), and with a checkpoint of every generation and resume=True they go on
+    where they were. Rank 0 alone writes. Results are the same for any number of ranks.
+    """
+
+    timeout: float = field(default=30.0, compare=False)
+    parts: int = 16
+
+    def __post_init__(self) -> None:
+        require_positive("timeout", self.timeout)
+        whole("parts", self.parts)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this rank is the one that writes."""
+        return int(os.environ.get("RANK", "0")) == 0
+
+    @contextmanager
+    def working(self, copy: Copy) -> Iterator[Exchange]:
+        if "RANK" not in os.environ:
+            raise BadInput(
+                "engines.torchrun needs a script that torchrun has started, e.g. torchrun --nproc-per-node 4 script.py"
+            )
+        rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        wait = timedelta(seconds=self.timeout)
+        # The agent's store outlives a restart: what the last life left there must not be taken for this one's.
+        agent = TCPStore(
+            os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=_hosts(rank), timeout=wait
+        )
+        store = PrefixStore(f"doxa/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", agent)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=wait)
+        try:
+            yield Ranks(rank, world).exchange
+        finally:
+            dist.destroy_process_group()
+
+
+def _hosts(rank: int) -> bool:
+    """Whether this process is to keep the store: only where torchrun's agent does not."""
+    return rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """One rank among others."""
+
+    rank: int
+    world: int
+
+    def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
+        """Evaluate every so-manieth block, and gather the rest."""
+        own: dict[int, Any] = {}
+        trouble = None
+        for k in range(self.rank, len(blocks), self.world):
+            try:
+                own[k] = evaluate(blocks[k]).cpu().numpy()
+            except Exception as error:
+                trouble = f"block {k} of the population: " + "".join(traceback.format_exception_only(error)).strip()
+                break
+        every: list[Any] = [None] * self.world
+        dist.all_gather_object(every, (own, trouble))
+        raised = [words for _, words in every if words is not None]
+        if raised:
+            raise EvaluationFailed(
+                f"the objective raised an error in generation {generation}, {raised[0]}. Nothing was changed by this "
+                "generation"
+            )
+        found = {k: part for parts, _ in every for k, part in parts.items()}
+        return [torch.from_numpy(found[k]) for k in range(len(blocks))]
