@@ -3,6 +3,7 @@
 from doxa.search.engines.contract import Engine, Evaluate, EvaluationFailed, Exchange
 from doxa.search.engines.follower import copied
 from doxa.search.engines.in_process import InProcess as in_process
+from doxa.search.engines.on_ray import Ray as ray
 from doxa.search.engines.pool import Pool as pool
 from doxa.search.engines.torchrun import Torchrun as torchrun
 
@@ -17,12 +18,3 @@ __all__ = [
     "ray",
     "torchrun",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """Ray takes a second to import: it is where it is asked for."""
-    if name == "ray":
-        from doxa.search.engines.on_ray import Ray
-
-        return Ray
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,11 +16,14 @@ from doxa.search.engines.contract import Copy, Exchange
 from doxa.search.engines.crew import REISSUE, Crew, Words, Worker, require_policy
 from doxa.search.engines.follower import EVALUATE, READY, Follower, Over, opened
 
-ray: Any
-try:
-    import ray
-except ImportError:  # an extra
-    ray = None
+
+def _ray() -> Any:
+    """Ray itself, which takes a second to import, where it is needed."""
+    try:
+        import ray
+    except ImportError:
+        raise BadInput('engines.ray needs Ray, which is not installed: pip install "doxa[ray]"') from None
+    return ray
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,11 @@ class Ray:
 
     @contextmanager
     def working(self, copy: Copy) -> Iterator[Exchange]:
-        if ray is None:
-            raise BadInput('engines.ray needs Ray, which is not installed: pip install "doxa[ray]"')
+        ray = _ray()
         own = not ray.is_initialized()
         if own:
             ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
-        crew = Crew(Actors(self.threads, dict(self.options or {})), self.workers, self.lost, copy)
+        crew = Crew(Actors(ray, self.threads, dict(self.options or {})), self.workers, self.lost, copy)
         try:
             yield crew.exchange
         finally:
@@ -103,8 +105,8 @@ class Call:
 class Actors:
     """Workers reached by calls."""
 
-    def __init__(self, threads: int, options: dict[str, Any]) -> None:
-        self.threads = threads
+    def __init__(self, ray: Any, threads: int, options: dict[str, Any]) -> None:
+        self.ray, self.threads = ray, threads
         # An actor that dies stays dead: another takes its place, with the search as it then stands.
         self.seat: Any = ray.remote(Seat).options(
             **{"num_cpus": 0, **options, "max_restarts": 0, "max_task_retries": 0}
@@ -121,14 +123,14 @@ class Actors:
 
     def hear(self, workers: Sequence[Worker]) -> list[tuple[Worker, Words | None]]:
         by_call = {w.line.pending: w for w in workers if w.line.pending is not None}
-        done, _ = ray.wait(list(by_call), num_returns=1)
+        done, _ = self.ray.wait(list(by_call), num_returns=1)
         return [(by_call[one], self._heard(by_call[one], one)) for one in done]
 
     def _heard(self, worker: Worker, call: Any) -> Words | None:
         worker.line.pending = None
         try:
-            found: Words = ray.get(call)
-        except ray.exceptions.RayActorError:
+            found: Words = self.ray.get(call)
+        except self.ray.exceptions.RayActorError:
             return None
         return found
 
@@ -137,4 +139,4 @@ class Actors:
 
     def dismiss(self, workers: Sequence[Worker]) -> None:
         for worker in workers:
-            ray.kill(worker.line.actor)
+            self.ray.kill(worker.line.actor)
