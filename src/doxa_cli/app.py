@@ -21,6 +21,7 @@ from doxa_cli.predict import predict
 from doxa_cli.prune import prune
 from doxa_cli.replicate import replicate
 from doxa_cli.report import report
+from doxa_cli.search import search
 from doxa_cli.version import installed, version
 
 COMPLETION = "_DOXA_COMPLETE"  # set by the shell when it asks how a line may go on
@@ -40,7 +41,7 @@ def doxa(
     """Weight uncertainty for PyTorch: learn a belief, ask it, judge it."""
 
 
-for command in (demo, fit, predict, judge, report, attack, prune, bench, replicate, version):
+for command in (demo, fit, search, predict, judge, report, attack, prune, bench, replicate, version):
     app.command()(command)
 app.add_typer(data.app, name="data")
 

@@ -42,6 +42,11 @@ def fit(
     input_dropout: knobs.InputDropout = None,
     members: knobs.Members = None,
     same_start: knobs.SameStart = None,
+    perturbation: knobs.Perturbation = None,
+    objective: knobs.Objective = None,
+    population: knobs.Population = None,
+    perturbation_scale: knobs.PerturbationScale = None,
+    workers: knobs.Workers = None,
     lr: knobs.Rate = None,
     optimiser: knobs.Optimiser = None,
     autocast: knobs.Autocast = None,
@@ -71,11 +76,15 @@ def fit(
     say = notes(quiet)
     if source is not None:
         say(f"reading {source}")
+    learned(merged(config, assignments or [], context.params), resume, say, as_json, quiet)
+
+
+def learned(settings: dict[str, Any], resume: bool, say: Say, as_json: bool, quiet: bool) -> None:
+    """From settings, those of the rows among them, to a run and what is said of it."""
     from doxa.errors import BadInput
     from doxa.runs import Plan, gathered, learn
     from doxa.runs.learn import require_free
 
-    settings = merged(config, assignments or [], context.params)
     about = {name: settings.pop(name) for name in KINDS if name in settings}
     where = about.pop("source", None)
     if where is None:

@@ -11,7 +11,9 @@ from doxa_cli.names import (
     LIKELIHOODS,
     NETS,
     NOISES,
+    OBJECTIVES,
     OPTIMISERS,
+    PERTURBATIONS,
     POSTERIORS,
     PRECISIONS,
     PRIORS,
@@ -80,6 +82,22 @@ InputDropout = Annotated[
 ]
 Members = Annotated[int | None, option("N", "An ensemble of so many.", panel=LEARNING, default="1; auto: 3 or 5")]
 SameStart = Annotated[bool | None, flag("--same-start", "An ensemble's members start alike.", panel=LEARNING)]
+Perturbation = Annotated[
+    str | None,
+    _one_of(PERTURBATIONS, "NAME", LEARNING, ", of the learner search, as in low_rank:2.", "local"),
+]
+Objective = Annotated[
+    str | None, _one_of(OBJECTIVES, "NAME", LEARNING, ", for the learner search.", "the likelihood's")
+]
+Population = Annotated[
+    int | None, option("N", "Weights tried a step by the learner search.", panel=LEARNING, default="100")
+]
+PerturbationScale = Annotated[
+    float | None, option("SCALE", "Of the noise of the learner search.", panel=LEARNING, default="0.05")
+]
+Workers = Annotated[
+    int | None, option("N", "Processes that evaluate for the learner search.", panel=LEARNING, default="0")
+]
 Optimiser = Annotated[str | None, _one_of(OPTIMISERS, "NAME", LEARNING, ", as in sgd:momentum=0.9.", "adam")]
 Autocast = Annotated[str | None, _one_of(PRECISIONS, "DTYPE", LEARNING, ", of the net's operations.", "float32")]
 Rate = Annotated[

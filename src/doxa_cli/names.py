@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 NETS = ("mlp", "lenet5")
 ACTIVATIONS = ("relu", "tanh", "gelu", "silu", "elu", "softplus", "sigmoid")
 TASKS = ("regression", "classification")
-LEARNERS = ("auto", "variational", "point", "dropout")  # and `ensemble`, by --members
+LEARNERS = ("auto", "variational", "point", "dropout", "search")  # and `ensemble`, by --members
 PRIORS = ("gaussian", "laplace", "scale_mixture", "student_t")
 POSTERIORS = ("mean_field",)  # the ones that a learner can be told to learn
 NOISES = ("shared", "local", "flipout")
@@ -15,6 +15,9 @@ LIKELIHOODS = ("categorical", "bernoulli", "gaussian", "gaussian_learned", "gaus
 KL_WEIGHTS = ("uniform", "geometric", "annealed", "tempered")
 RATES = ("constant", "step", "cosine", "cyclical")
 OPTIMISERS = ("adam", "adamw", "sgd", "rmsprop", "adagrad")
+PERTURBATIONS = ("local", "weight_space", "low_rank")
+OBJECTIVES = ("zero_one", "f1")
+FUNCTIONS = ("sphere", "himmelblau", "rosenbrock", "rastrigin")
 PRECISIONS = ("bfloat16", "float16")
 DATA = (
     "digits",

@@ -16,14 +16,15 @@ from doxa import data, kl_weights, learners, likelihoods, nets, noise, posterior
 from doxa.auto import KL_WEIGHTS, RATE
 from doxa.runs import Plan
 from doxa.runs.learn import EPOCHS, ROWS, STEPS
-from doxa.runs.plan import ACTIVATIONS, OPTIMISERS, PRECISIONS, UNUSED
+from doxa.runs.plan import ACTIVATIONS, OBJECTIVES, OPTIMISERS, PERTURBATIONS, PRECISIONS, UNUSED
+from doxa.search import functions
 from doxa_cli import names
 from doxa_cli.app import app
 from doxa_cli.settings import KINDS
 
 from .small import Command
 
-COMMANDS = ("demo", "fit", "predict", "judge", "report", "attack", "prune", "bench", "version", "data")
+COMMANDS = ("demo", "fit", "search", "predict", "judge", "report", "attack", "prune", "bench", "version", "data")
 
 
 def options() -> dict[str, Any]:
@@ -45,6 +46,9 @@ def options() -> dict[str, Any]:
         (names.OPTIMISERS, OPTIMISERS),
         (names.PRECISIONS, PRECISIONS),
         (names.LEARNERS, UNUSED),
+        (names.PERTURBATIONS, PERTURBATIONS),
+        (names.OBJECTIVES, OBJECTIVES),
+        (names.FUNCTIONS, functions.TABLE),
         (names.DATA, data.TABLE),
     ],
 )
@@ -53,8 +57,8 @@ def test_the_names_are_those_of_the_rooms(static: tuple[str, ...], table: dict[s
 
 
 def test_every_learner_and_posterior_can_be_reached() -> None:
-    # An ensemble is a learner of any kind with --members; auto is a choice among variational ones.
-    assert {*names.LEARNERS} - {"auto"} == {*learners.TABLE} - {"ensemble"}
+    # An ensemble is a learner of any kind with --members; auto is a choice among variational ones; search has a room.
+    assert {*names.LEARNERS} - {"auto", "search"} == {*learners.TABLE} - {"ensemble"}
     assert {*names.POSTERIORS} <= {*posteriors.TABLE}
 
 
@@ -70,6 +74,8 @@ def test_every_learner_and_posterior_can_be_reached() -> None:
         ("optimiser", OPTIMISERS),
         ("autocast", PRECISIONS),
         ("learner", UNUSED),
+        ("perturbation", PERTURBATIONS),
+        ("objective", OBJECTIVES),
         ("posterior", names.POSTERIORS),
     ],
 )

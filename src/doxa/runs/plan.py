@@ -24,13 +24,23 @@ from doxa.learners.variational import Variational
 from doxa.posteriors.mean_field import Family
 from doxa.recipes import arguments, called, literal, member
 from doxa.runs.material import Material
+from doxa.search.engines.in_process import InProcess
+from doxa.search.engines.pool import Pool
+from doxa.search.learner import VariationalOptimisation
+from doxa.search.local import Local
+from doxa.search.low_rank import LowRank
+from doxa.search.objectives import f1, zero_one
+from doxa.search.weight_space import WeightSpace
 
 Unit = float | list[float]  # for all outputs, or for each
 LEAST = likelihoods.gaussian_per_input.least
 
+# Knobs of the learner search alone.
+OF_SEARCH = ("perturbation", "objective", "population", "perturbation_scale", "workers")
 # Knobs that a learner has no use for.
-UNUSED = {
+UNUSED: dict[str, tuple[str, ...]] = {
     "auto": (
+        *OF_SEARCH,
         "likelihood",
         "patience",
         "posterior",
@@ -45,12 +55,16 @@ UNUSED = {
         "validation_samples",
         "checkpoint_every",
     ),
-    "variational": ("dropout", "input_dropout"),
-    "point": ("noise", "posterior", "samples", "antithetic", "dropout", "input_dropout"),
-    "dropout": ("noise", "posterior", "samples", "antithetic"),
+    "variational": ("dropout", "input_dropout", *OF_SEARCH),
+    "point": ("noise", "posterior", "samples", "antithetic", "dropout", "input_dropout", *OF_SEARCH),
+    "dropout": ("noise", "posterior", "samples", "antithetic", *OF_SEARCH),
+    "search": ("prior", "kl_weight", "noise", "posterior", "samples", "antithetic", "dropout", "input_dropout"),
 }
+PERTURBATIONS = {"local": Local, "weight_space": WeightSpace, "low_rank": LowRank}
+OBJECTIVES: dict[str, dict[str, Any]] = {"zero_one": {"minimise": zero_one}, "f1": {"maximise": f1}}
 COUNTS = (
     "samples",
+    "population",
     "members",
     "epochs",
     "batch_size",
@@ -84,7 +98,7 @@ class Plan:
     """Every knob of the library; None leaves it to Doxa."""
 
     net: str = "mlp:100,100"
-    learner: str = "auto"  # auto, variational, point, dropout
+    learner: str = "auto"  # auto, variational, point, dropout, search
     prior: str | None = None
     posterior: str = "mean_field"
     noise: str = "local"
@@ -97,6 +111,11 @@ class Plan:
     input_dropout: float = 0.0
     members: int | None = None
     same_start: bool = False  # of an ensemble's members
+    perturbation: str = "local"  # of a search: local, weight_space, low_rank
+    objective: str | None = None  # of a search: the likelihood's, zero_one or f1
+    population: int = 100  # perturbations a step
+    perturbation_scale: float = 0.05
+    workers: int = 0  # processes that evaluate them; 0 for none but this one
     lr: str | None = None
     optimiser: str | None = None
     autocast: str | None = None
@@ -132,7 +151,7 @@ class Plan:
             if value is not None and not fits(value):
                 raise BadInput(f"the setting {name} must be of type {kind}; got {value!r}")
         texts = {"net", "learner", "prior", "posterior", "noise", "likelihood", "kl_weight", "lr"}
-        texts |= {"random", "optimiser", "autocast", "device"}
+        texts |= {"random", "optimiser", "autocast", "device", "perturbation", "objective"}
         worded: dict[str, Any] = {k: str(v) if k in texts and v is not None else v for k, v in settings.items()}
         return cls(**worded)
 
@@ -260,6 +279,18 @@ class Plan:
         found: Schedule = member(str(self.kl_weight), kl_weights.TABLE, "KL weight")
         return found
 
+    def makes_search(self) -> Learner:
+        """The learner that goes by values alone, with the objective and the workers named."""
+        if self.objective is not None and self.objective not in OBJECTIVES:
+            raise BadInput(f"there is no objective {self.objective!r}{nearest(self.objective, OBJECTIVES)}")
+        return VariationalOptimisation(
+            member(self.perturbation, PERTURBATIONS, "perturbation"),
+            **(OBJECTIVES[self.objective] if self.objective else {}),
+            size=self.population,
+            scale=self.perturbation_scale,
+            engine=Pool(self.workers) if whole("workers", self.workers, least=0) else InProcess(),
+        )
+
     def makes_learner(self, net: nn.Module) -> Learner:
         """The learner named, an ensemble of it where there are several members."""
         self.require_used()
@@ -269,6 +300,8 @@ class Plan:
             one: Learner = Point(prior, full)
         elif self.learner == "dropout":
             one = Dropout(self.dropout, self.input_dropout, prior=prior, kl_weight=full)
+        elif self.learner == "search":
+            one = self.makes_search()
         else:
             one = Variational(
                 self.makes_prior(net),

@@ -1,0 +1,120 @@
+"""`doxa search`: from values alone to the best weights, or the best point of a function."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from doxa_cli import knobs
+from doxa_cli.fit import learned
+from doxa_cli.names import DATA, FUNCTIONS
+from doxa_cli.options import Json, Quiet, argument, flag, option
+from doxa_cli.settings import merged
+from doxa_cli.terminal import notes, pairs, put, put_json
+
+# Options of a function's search; a net's has its own.
+OF_FUNCTIONS = ("generations", "start")
+
+
+def search(
+    context: typer.Context,
+    source: Annotated[
+        str, argument("WHAT", "A data set by name, a CSV or parquet file, or a test function.", (*FUNCTIONS, *DATA))
+    ],
+    target: knobs.Target = None,
+    net: knobs.Net = None,
+    perturbation: knobs.Perturbation = None,
+    objective: knobs.Objective = None,
+    population: knobs.Population = None,
+    perturbation_scale: knobs.PerturbationScale = None,
+    workers: knobs.Workers = None,
+    lr: knobs.Rate = None,
+    epochs: knobs.Epochs = None,
+    batch_size: knobs.BatchSize = None,
+    start: Annotated[str | None, option("NUMBERS", "Where a function's search begins, as in 1,-2.")] = None,
+    generations: Annotated[int | None, option("N", "Of a function's search, at most.", default="2000", least=1)] = None,
+    seed: knobs.Seed = None,
+    device: knobs.Device = None,
+    out: Annotated[Path | None, option("FOLDER", "Of the run.", default="runs/ and the source's name")] = None,
+    resume: Annotated[bool, flag("--resume", "Go on with an interrupted search, to the bit.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn without gradients: the weights of a net on named data or a table, or the lowest point of a test function.
+
+    A net's search ends as a run, like that of doxa fit --learner search: to be judged, pruned, attacked, reported.
+    """
+    from doxa.errors import BadInput
+
+    say = notes(quiet)
+    if source in FUNCTIONS:
+        own = {"target", "net", "perturbation", "objective", "lr", "epochs", "batch_size", "device"}
+        for name in own:
+            if context.params[name] is not None:
+                raise BadInput(f"--{name.replace('_', '-')} is of no use to the search of a function; leave it out")
+        found = _function(source, start, generations, population, perturbation_scale, workers, seed, out, resume, quiet)
+        _show(source, found, as_json, quiet)
+        return
+    for name in OF_FUNCTIONS:
+        if context.params[name] is not None:
+            raise BadInput(f"--{name} belongs to the search of a function ({', '.join(FUNCTIONS)}); leave it out")
+    say(f"reading {source}")
+    settings = merged(None, [], context.params) | {"learner": "search"}
+    learned(settings, resume, say, as_json, quiet)
+
+
+def _function(
+    name: str,
+    start: str | None,
+    generations: int | None,
+    population: int | None,
+    scale: float | None,
+    workers: int | None,
+    seed: int | None,
+    out: Path | None,
+    resume: bool,
+    quiet: bool,
+) -> Any:
+    from doxa.errors import BadInput
+    from doxa.search import engines, minimise
+    from doxa.search.functions import TABLE
+
+    function = TABLE[name]
+    try:
+        begins = function.start if start is None else tuple(float(word) for word in start.split(","))
+    except ValueError:
+        raise BadInput(f"--start takes numbers with commas between them, as in 1,-2; got {start!r}") from None
+    if name == "himmelblau" and len(begins) != 2:
+        raise BadInput(f"himmelblau is a function of two numbers; --start gives {len(begins)}")
+    return minimise(
+        function,
+        list(begins),
+        seed=seed or 0,
+        generations=generations or 2000,
+        size=population,
+        scale=1.0 if scale is None else scale,
+        batched=True,
+        engine=engines.pool(workers) if workers else None,
+        checkpoint=out,
+        resume=resume,
+        progress=not quiet,
+    )
+
+
+def _show(name: str, found: Any, as_json: bool, quiet: bool) -> None:
+    told = {
+        "function": name,
+        "best": found.best.tolist(),
+        "value": found.value,
+        "generations": len(found.trajectory),
+        "scale": found.scale.tolist(),
+    }
+    if as_json:
+        put_json({**told, "trajectory": found.trajectory})
+    elif quiet:
+        put(found.value)
+    else:
+        numbers = ", ".join(f"{v:.6g}" for v in told["best"])
+        pairs([("best", numbers), ("value", f"{found.value:.6g}"), ("generations", str(told["generations"]))])

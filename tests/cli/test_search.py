@@ -1,0 +1,58 @@
+"""`doxa search`: functions, and nets on named data or a table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .small import Command
+
+
+def test_a_function_is_searched_and_goes_on_where_it_was_saved(doxa: Command, tmp_path: Path) -> None:
+    whole = json.loads(doxa("search", "himmelblau", "--generations", "40", "--json").out)
+    doxa("search", "himmelblau", "--generations", "20", "--out", str(tmp_path / "run"), "--quiet")
+    again = doxa("search", "himmelblau", "--generations", "40", "--out", str(tmp_path / "run"), "--resume", "--json")
+    found = json.loads(again.out)
+    assert found == whole
+    assert {"best", "value", "trajectory", "generations"} <= {*found}
+
+
+def test_a_function_s_start_and_population_can_be_chosen(doxa: Command) -> None:
+    found = json.loads(
+        doxa("search", "sphere", "--start", "3,-2,1", "--population", "20", "--generations", "5", "--json").out
+    )
+    assert len(found["best"]) == 3
+    assert found["generations"] == 5
+
+
+def test_a_net_is_searched_into_a_run_that_can_be_judged(doxa: Command, tmp_path: Path) -> None:
+    run = str(tmp_path / "run")
+    common = ("--net", "mlp:16", "--population", "20", "--epochs", "3", "--lr", "0.01", "--out", run)
+    done = doxa("search", "two_moons", *common, "--perturbation", "low_rank:2", "--objective", "f1", "--json")
+    assert json.loads(done.out)["plan"]["learner"] == "search"
+    assert doxa("judge", run).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("search", "himmelblau", "--epochs", "3"), "--epochs is of no use to the search of a function"),
+        (("search", "two_moons", "--generations", "3"), "belongs to the search of a function"),
+        (("search", "himmelblau", "--start", "1,2,3"), "a function of two numbers"),
+        (("search", "sphere", "--start", "a"), "takes numbers"),
+        (("search", "two_moons", "--objective", "auc"), "there is no objective 'auc'"),
+        (("search", "two_moons", "--perturbation", "global"), "there is no perturbation 'global'"),
+        (
+            ("fit", "two_moons", "--learner", "point", "--population", "7"),
+            "population is of no use to the learner point",
+        ),
+        (("search", "two_moons", "--objective", "f1"), "need a loss for each row"),
+    ],
+)
+def test_bad_input_is_one_line(words: tuple[str, ...], says: str, doxa: Command, tmp_path: Path) -> None:
+    more = () if words[1] in ("himmelblau", "sphere") else ("--out", str(tmp_path / "run"))
+    done = doxa(*words, *more)
+    assert done.code == 1
+    assert says in done.said
