@@ -93,7 +93,7 @@ Population = Annotated[
     int | None, option("N", "Weights tried a step by the learner search.", panel=LEARNING, default="100")
 ]
 PerturbationScale = Annotated[
-    float | None, option("SCALE", "Of the noise of the learner search.", panel=LEARNING, default="0.05")
+    float | None, option("X", "Scale of the noise of the learner search.", panel=LEARNING, default="0.05")
 ]
 Workers = Annotated[
     int | None, option("N", "Processes that evaluate for the learner search.", panel=LEARNING, default="0")
