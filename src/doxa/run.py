@@ -66,6 +66,10 @@ class Run:
         self.troubles: dict[int, str] = {}  # of members of a fleet that have diverged
         self.fast: Captured | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy for a worker: it keeps no records."""
+        return {**self.__dict__, "folder": None, "watch": None, "fast": None}
+
     @property
     def steps(self) -> int:
         return self.epochs * self.source.batches
@@ -116,7 +120,6 @@ class Run:
 
     def follow(self, exchange: Any) -> None:
         """Go on beside the run that this is a copy of, by what it and all others find."""
-        self.folder = self.watch = None
         self.training.exchange = exchange  # type: ignore[attr-defined]
         with at_work(self.problem):
             self.go(threading.Event(), Progress(False, self.epochs, self.source.batches, self.done))

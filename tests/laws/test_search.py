@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -223,6 +224,25 @@ def test_every_estimator_finds_the_slopes_of_a_linear_net(name: str, per: str) -
     table = torch.stack(found)
     off = (table.mean(0) - torch.cat([mean.grad, log.grad])).abs() / (table.std(0) / len(table) ** 0.5)
     assert off[: len(at.mean) if estimator.name == "low_rank" else None].max() < 3.5
+
+
+@pytest.mark.parametrize("estimator", [local_noise(), weight_space(shaping=shaping.raw)], ids=["local", "weight space"])
+def test_slopes_stay_unbiased_where_each_weight_has_a_factor_of_its_own(estimator: Any) -> None:
+    scene, at, rows = linear("network", estimator.antithetic)
+    assert isinstance(rows.x, Tensor)
+    at = Gaussian(at.mean, at.scale, at.groups, torch.linspace(0.3, 2.0, len(at.mean), dtype=torch.float64))
+    views = scene.problem.layout.views(at.mean)
+    spreads = scene.problem.layout.views(at.scales.square())
+    by_log = 2 * (rows.x.square() @ spreads["weight"].T + spreads["bias"]).sum(-1).mean()
+    mean = at.mean.clone().requires_grad_()
+    views = scene.problem.layout.views(mean)
+    squares(rows.x @ views["weight"].T + views["bias"], rows.y).mean().backward()
+    assert mean.grad is not None
+    work = estimator.start(scene)
+    found = [work.estimate(at, generation, rows)[0] for generation in range(800)]
+    table = torch.stack([torch.cat([s.by_mean, s.by_log_scale]) for s in found])
+    off = (table.mean(0) - torch.cat([mean.grad, by_log[None]])).abs() / (table.std(0) / len(table) ** 0.5)
+    assert off.max() < 3.5
 
 
 def test_local_perturbations_are_less_uncertain_at_the_same_price() -> None:

@@ -56,6 +56,7 @@ def test_workers_learn_nets_to_the_same_bits(estimator: Any) -> None:
             batch_size=32,
             lr=0.01,
             progress=False,
+            watch=lambda belief: {"watched": 1.0},  # which no worker needs
         )
 
     alone, helped = (fitted(engine) for engine in (engines.in_process(parts=16), engines.pool(2)))

@@ -18,12 +18,13 @@ class Gaussian:
     p(w | mean, scale) = ∏ᵢ N(wᵢ; meanᵢ, scale²_g(i)),  w = mean + scale ∘ ε
 
     One scale a weight is the separable Gaussian; one for each of `groups`, runs of neighbouring weights, the layer-wise
-    one; one for all the isotropic one.
+    one; one for all the isotropic one. With `relative` each weight's own factor is part of its scale.
     """
 
     mean: Tensor  # [P]
     scale: Tensor  # [G]
     groups: tuple[int, ...] | None = None
+    relative: Tensor | None = None  # [P]
 
     @property
     def counts(self) -> Tensor:
@@ -33,7 +34,13 @@ class Gaussian:
     @property
     def scales(self) -> Tensor:
         """[P]: the scale of every weight."""
-        return spread(self.scale, self.groups)
+        wide = spread(self.scale, self.groups)
+        return wide if self.relative is None else wide * self.relative
+
+    @property
+    def shared(self) -> bool:
+        """Whether all weights of a group have one scale."""
+        return self.groups is not None and self.relative is None
 
     def by_group(self, values: Tensor) -> Tensor:
         """One value a weight [P] -> their sum in each group [G]."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
@@ -19,7 +19,7 @@ from doxa.philox import Stream, fill_normals
 from doxa.posteriors import MeanField
 from doxa.posteriors.mean_field import inverse_softplus
 from doxa.rows import take
-from doxa.search import gradients
+from doxa.search import gradients, sensitivity
 from doxa.search.coordinates import Coordinate, log_scale
 from doxa.search.engines.contract import Engine, Evaluate, Exchange
 from doxa.search.engines.in_process import InProcess, evaluated
@@ -28,7 +28,7 @@ from doxa.search.gradients import Gradient
 from doxa.search.local import Local
 from doxa.search.objectives import Measure, Objective
 from doxa.search.population import population
-from doxa.search.scene import Rows, Scene
+from doxa.search.scene import Rows, Scene, settled_norms
 
 
 class AtWork(Protocol):
@@ -64,8 +64,9 @@ class VariationalOptimisation:
     `minimise` or `maximise` is any measure of outputs and targets, a number a row or one for all; without one it is the
     likelihood's −log p(y | output). N is `size` perturbations a step, around scales that start at `scale`, one `per`
     weight, layer or network; `scale_rate` times the learning rate is that of the scales, and at 0 they stay as they
-    are. `decay` draws the mean towards zero. `engine` says who evaluates: one of doxa.search.engines. What was searched
-    becomes the belief.
+    are. `decay` draws the mean towards zero: by lr · decay a step of Adam's, as a term of the gradient with others.
+    With a `sensitivity`, "sum" or "abs", weights that move the outputs much are perturbed little. `engine`, one of
+    doxa.search.engines, says who evaluates. What was searched becomes the belief.
     Staines & Barber (2013), Optimization by variational bounding; Wierstra et al. (2014), Natural evolution strategies.
     """
 
@@ -79,6 +80,7 @@ class VariationalOptimisation:
     gradient: Gradient = gradients.plain
     coordinate: Coordinate = log_scale
     decay: float = 0.0
+    sensitivity: str | None = None
     engine: Engine = field(default_factory=InProcess)
 
     nets = 1
@@ -99,7 +101,9 @@ class VariationalOptimisation:
             raise BadInput(f"estimator must be one of doxa.search, e.g. doxa.search.local(); got {self.estimator!r}")
         if not hasattr(self.engine, "working"):
             raise BadInput(f"engine must be one of doxa.search.engines, e.g. pool(4); got {self.engine!r}")
-        if self.estimator.name == "low_rank" and (self.per == "weight" or self.scale_rate):
+        if self.sensitivity is not None and self.sensitivity not in sensitivity.TABLE:
+            raise BadInput(f'sensitivity must be "sum" or "abs", or None; got {self.sensitivity!r}')
+        if self.estimator.name == "low_rank" and (self.per == "weight" or self.scale_rate or self.sensitivity):
             raise BadInput("low-rank perturbations leave scales as they are, one per layer or network")
 
     @property
@@ -137,6 +141,9 @@ class SearchTraining:
         ]
         self.at_work: list[AtWork | None] = [None] * self.nets
         self.slopes: list[Slopes] = []
+        self.relative = (
+            torch.ones_like(self.mean) if any(one.sensitivity for one in fleet) else self.mean[:, :0].detach()
+        )
         self.norms = has_batch_norm(problem.net)
         self._buffers = {k: b.clone() for k, b in problem.buffers.items()}
         self.noise = {s.name: "search" if s.random else "search, point" for s in problem.layout.slots}
@@ -149,7 +156,9 @@ class SearchTraining:
 
     def at(self, net: int) -> Gaussian:
         """Where one net's search looks now."""
-        return Gaussian(self.mean.detach()[net], self.coordinate.scale(self.scales.detach()[net]), self.groups)
+        relative = self.relative[net] if self.fleet[net].sensitivity else None
+        scale = self.coordinate.scale(self.scales.detach()[net])
+        return Gaussian(self.mean.detach()[net], scale, self.groups, relative)
 
     @torch.no_grad()
     def step(self, batch: Batch, now: Now) -> Tensor:
@@ -160,6 +169,7 @@ class SearchTraining:
             if self.norms:  # the running statistics are those of the net in the middle
                 call(self.problem.net, self.problem.layout.weights(at.mean), buffers, x)
             rows = Rows(x, y, buffers)
+            at = self._safely(k, at, rows)
             work = self._work(k, at, rows)
             # Nets of a fleet have generations of their own, one after the other.
             number = int(now.stream.step) * self.nets + k
@@ -174,6 +184,20 @@ class SearchTraining:
                 "gradient": float(slopes.by_mean.norm()),
             }
         return torch.stack(losses)
+
+    def _safely(self, net: int, at: Gaussian, rows: Rows) -> Gaussian:
+        """The same with weights perturbed the less, the more they move the outputs on these rows, if so asked."""
+        kind = self.fleet[net].sensitivity
+        if kind is None:
+            return at
+
+        def run(weights: Mapping[str, Tensor], x: Inputs) -> Tensor:
+            with settled_norms(self.problem.net):
+                return call(self.problem.net, weights, dict(rows.buffers), x)
+
+        found = sensitivity.TABLE[kind](run, self.problem.layout, at.mean, rows.x)
+        self.relative[net] = sensitivity.safe(found)
+        return replace(at, relative=self.relative[net])
 
     def _numbered(self, number: int) -> Exchange:
         def exchange(_: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
@@ -243,6 +267,8 @@ class SearchTraining:
 
     def posterior(self, member: int) -> Posterior:
         at, random = self.at(member), self.problem.layout.random
+        if at.relative is not None:
+            return MeanField(at.mean.clone(), inverse_softplus(at.scales[:random]))
         scale = at.scale if self.groups is None else at.scale[: len(_of_random(self.groups, random))]
         groups = None if self.groups is None else _of_random(self.groups, random)
         rho = inverse_softplus(scale[:random] if groups is None else scale)
@@ -264,7 +290,8 @@ class SearchTraining:
         return not_finite(self.problem.layout, self.mean.detach()[member])
 
     def state(self) -> dict[str, Tensor]:
-        return {"mean": self.mean, "scales": self.scales, **{f"buffers.{k}": b for k, b in self._buffers.items()}}
+        own = {"mean": self.mean, "scales": self.scales, "relative": self.relative}
+        return {**own, **{f"buffers.{k}": b for k, b in self._buffers.items()}}
 
     def buffers(self, member: int) -> tuple[dict[str, Tensor], ...]:
         return ({k: b[member].clone() for k, b in self._buffers.items()},)

@@ -118,7 +118,7 @@ class LocalAtWork:
 
     def _leaves(self, at: Gaussian) -> tuple[Leaf, Leaf]:
         layout = self.scene.problem.layout
-        thin = at.groups is not None and self.plain
+        thin = at.shared and self.plain
         means = {k: v.detach().requires_grad_() for k, v in layout.views(at.mean).items()}
         squares = {k: v.detach().requires_grad_(not thin) for k, v in layout.views(at.scales.square()).items()}
         return means, squares
@@ -130,7 +130,7 @@ class LocalAtWork:
         stream = Stream(scene.population.seeds[units], generation, ROWS)
         own, parameters = self.apart.points(at, generation, units)
         sites = sites_of(self.uses, means, squares)
-        thin = at.groups is not None and self.plain
+        thin = at.shared and self.plain
         shared = {site.name: squares[site.name].detach().flatten()[0] for site in sites} if thin else None
         noise = made(self._wanted(rows, sites, means, own, shared), [(stream, 1.0)])
         names: list[str] = []
