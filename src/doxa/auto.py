@@ -16,6 +16,7 @@ from doxa.contracts import Likelihood, Prior
 from doxa.draws import Draws
 from doxa.errors import BadInput, Interrupted, whole
 from doxa.fleet import fleet
+from doxa.interrupt import gentle_interrupt
 from doxa.judge.recalibration import levels_of
 from doxa.kl_weights.tempered import Tempered
 from doxa.layout import LIKELIHOOD, Chooser, Layout, lay_out
@@ -27,7 +28,6 @@ from doxa.posteriors.mean_field import Family
 from doxa.posteriors.mixture import Mixture
 from doxa.priors.gaussian import Gaussian as GaussianPrior
 from doxa.randomness import generator, seed_of
-from doxa.run import gentle_interrupt
 
 __all__ = ["Chosen", "Trial", "choose"]
 

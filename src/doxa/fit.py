@@ -21,6 +21,7 @@ from doxa.belief import Belief
 from doxa.contracts import Inputs, Learner, Likelihood, Problem, Schedule
 from doxa.errors import BadInput, whole
 from doxa.feed import Feed, InMemory, feed
+from doxa.interrupt import gentle_interrupt
 from doxa.layout import Chooser, as_rows, constants, lay_out, mode, settle
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
@@ -31,7 +32,7 @@ from doxa.randomness import Key, isolated, seed_of
 from doxa.rates import constant
 from doxa.resume import reopen
 from doxa.rows import as_pair, joined
-from doxa.run import Run, Watch, gentle_interrupt
+from doxa.run import Run, Watch
 
 EXAMPLES = {"learner": "variational(doxa.priors.gaussian(1.0))", "likelihood": "categorical()"}
 

@@ -20,10 +20,11 @@ from doxa.disk import replacing
 from doxa.draws import Draws
 from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted, whole
 from doxa.fit import Member, Optimiser, on, require_members, train
+from doxa.interrupt import gentle_interrupt
 from doxa.layout import Chooser
 from doxa.resume import CHECKPOINT
 from doxa.rows import as_inputs, runnable
-from doxa.run import Watch, gentle_interrupt
+from doxa.run import Watch
 from doxa.sweep import ROWS, Question, sweep
 
 BYTES = 2 << 30  # of weights and all that goes with them, at once on a CPU

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,38 +24,6 @@ from doxa.philox import Stream
 from doxa.progress import Progress
 from doxa.resume import BELIEF, CHECKPOINT, save, versions
 from doxa.sweep import Question, sweep
-
-_here = threading.local()
-
-
-@contextmanager
-def gentle_interrupt() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a request to stop between two steps; the second one stops at once.
-
-    Within another's, it is the same request: what has several runs to do ends all of them.
-    """
-    outer = getattr(_here, "stop", None)
-    if outer is not None:
-        yield outer
-        return
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def ask(number: int, frame: Any) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = signal.signal(signal.SIGINT, ask)
-    _here.stop = stop
-    try:
-        yield stop
-    finally:
-        _here.stop = None
-        signal.signal(signal.SIGINT, before)
-
 
 # Numbers for the record, of each of some beliefs under way.
 Watch = Callable[[list[Belief]], Sequence[Mapping[str, float]]]

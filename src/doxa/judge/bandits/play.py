@@ -18,6 +18,7 @@ from doxa.contracts import Likelihood
 from doxa.errors import BadInput, Interrupted, whole
 from doxa.feed import InMemory
 from doxa.fit import Member, keys, on, pose, require_members
+from doxa.interrupt import gentle_interrupt
 from doxa.judge.bandits.agent import Agent
 from doxa.judge.bandits.bandit import Bandit
 from doxa.judge.bandits.game import Game, Rules
@@ -27,7 +28,6 @@ from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
 from doxa.progress import Progress
 from doxa.randomness import isolated, seed_of
-from doxa.run import gentle_interrupt
 
 
 def play(
