@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,11 @@ from doxa.search.episodes.sight import blank
 from doxa.search.episodes.stage import Environment, Scenery
 
 SCALE = 0.5
+
+
+def few(dimension: int) -> int:
+    """N: twice as many as the separable natural evolution strategy takes; more would see more, and learn less often."""
+    return 2 * (4 + int(3 * math.log(dimension)))
 
 
 @torch.no_grad()
@@ -54,7 +60,8 @@ def policy(
     this one. Discrete actions are the highest output, continuous ones lie within their bounds by `bound`. It ends after
     so many `generations`, or when the mean's returns over 100 new episodes reach `target` by two standard errors:
     a number, "threshold" for the one at which gymnasium calls the environment solved, or None. `settings` are those of
-    doxa.search.Settings. With a `checkpoint` folder each generation is saved; `resume=True` goes on, to the same bits.
+    doxa.search.Settings, but for a scale of ½ and half its perturbations. With a `checkpoint` folder each generation is
+    saved; `resume=True` goes on, to the same bits.
     Salimans et al. (2017), Evolution strategies as a scalable alternative to reinforcement learning; Mania et al.
     (2018), Simple random search of static linear policies is competitive for reinforcement learning.
     """
@@ -62,9 +69,9 @@ def policy(
         raise BadInput(f"net must be a torch module; got {type(net).__name__}")
     scenery = Scenery(environment, None if longest is None else whole("longest", longest))
     goal = _target(target, scenery)
-    own = Settings(**{"scale": SCALE, **settings})
     with mode(net, training=False):
         body = Body(net, scenery.shape, scenery.outputs)
+        own = Settings(**{"scale": SCALE, "size": few(len(body.start)), **settings})
         pursuit = Pursuit(
             search=Search(body.start, own, seed),
             scenery=scenery,
