@@ -45,4 +45,7 @@ TABLE: dict[str, Question] = {
         "Are the estimators' defaults good? Untouched, on data they were not made for.", "13 min; needs UCI data"
     ),
     "mnist_ten_epochs": Question("How good is a belief about MNIST after ten epochs on a CPU?", "14 min; needs MNIST"),
+    "search_episodes": Question(
+        "Are policies found by the returns of episodes alone, and how long does it take?", "20 min; needs doxa[rl]"
+    ),
 }

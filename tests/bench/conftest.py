@@ -20,6 +20,7 @@ from doxa_bench import (
     mnist_ten_epochs,
     prediction_cost,
     scaling,
+    search_episodes,
     step_cost,
     time_to_accuracy,
 )
@@ -69,3 +70,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mnist_ten_epochs, "DRAWS", 2)
     monkeypatch.setattr(estimators, "ProcessPoolExecutor", ThreadPoolExecutor)
     monkeypatch.setattr(estimators, "one", one)
+    monkeypatch.setattr(search_episodes, "TASKS", {"CartPole-v1": search_episodes.Task(4, (4,), 2, 2)})
+    monkeypatch.setattr(search_episodes, "EPISODES", 4)
+    monkeypatch.setattr(search_episodes, "COPIES", 2)
+    monkeypatch.setattr(search_episodes, "STEPS", 3)

@@ -1,8 +1,9 @@
 """SEARCH: learning without gradients, by variational optimisation."""
 
-from doxa.search import engines, functions, shaping
+from doxa.search import engines, episodes, functions, shaping
 from doxa.search.ask_tell import Search, Settings
 from doxa.search.coordinates import log_scale, variance
+from doxa.search.episodes import Policy, policy
 from doxa.search.gaussian import Gaussian, Slopes, scores
 from doxa.search.gradients import Natural as natural_within
 from doxa.search.gradients import natural, plain
@@ -16,10 +17,12 @@ from doxa.search.weight_space import WeightSpace as weight_space
 __all__ = [
     "Found",
     "Gaussian",
+    "Policy",
     "Search",
     "Settings",
     "Slopes",
     "engines",
+    "episodes",
     "f1",
     "functions",
     "learner",
@@ -31,6 +34,7 @@ __all__ = [
     "natural",
     "natural_within",
     "plain",
+    "policy",
     "scores",
     "shaping",
     "variance",

@@ -1,0 +1,117 @@
+"""`doxa.search.policy`: a net that acts, found by the returns of whole episodes."""
+
+from __future__ import annotations
+
+import math
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from doxa import checkpoint as files
+from doxa.errors import BadInput, whole
+from doxa.interrupt import gentle_interrupt
+from doxa.layout import mode
+from doxa.progress import Progress
+from doxa.search.ask_tell import Search, Settings
+from doxa.search.episodes.actions import Bound, tanh
+from doxa.search.episodes.actors import Body
+from doxa.search.episodes.pursuit import Pursuit
+from doxa.search.episodes.result import Policy
+from doxa.search.episodes.saving import reopen
+from doxa.search.episodes.sight import blank
+from doxa.search.episodes.stage import Environment, Scenery
+
+SCALE = 0.5
+
+
+def few(dimension: int) -> int:
+    """N: twice as many as the separable natural evolution strategy takes; more would see more, and learn less often."""
+    return 2 * (4 + int(3 * math.log(dimension)))
+
+
+def fast(dimension: int) -> float:
+    """The rate of the scales that the separable natural evolution strategy takes."""
+    return (3 + math.log(dimension)) / (5 * math.sqrt(dimension))
+
+
+@torch.no_grad()
+def policy(
+    environment: Environment,
+    net: nn.Module,
+    *,
+    seed: int = 0,
+    generations: int = 1000,
+    episodes: int = 1,
+    common: bool = True,
+    normalise: bool = True,
+    bound: Bound = tanh,
+    longest: int | None = None,
+    target: float | str | None = "threshold",
+    checkpoint: str | PathLike[str] | None = None,
+    resume: bool = False,
+    progress: bool = True,
+    **settings: Any,
+) -> Policy:
+    """The weights of a net that acts, from the returns of whole episodes alone.
+
+    max_θ E_p(w|θ) R(w),  R = Σ_t r_t of an episode in which the net with weights w chooses every action
+
+    `environment` is a name that gymnasium knows, or a function that makes one. Every perturbation plays so many
+    `episodes`; `common` gives all of a generation the same ones, so that returns differ by weights alone. With
+    `normalise` observations are shown less their mean and over their spread, of all that was seen in generations before
+    this one. Discrete actions are the highest output, continuous ones lie within their bounds by `bound`. It ends after
+    so many `generations`, or when the mean's returns over 100 new episodes reach `target` by two standard errors:
+    a number, "threshold" for the one at which gymnasium calls the environment solved, or None. `settings` are those of
+    doxa.search.Settings, but for a scale of ½, fewer perturbations and faster scales. With a `checkpoint` folder each generation is
+    saved; `resume=True` goes on, to the same bits.
+    Salimans et al. (2017), Evolution strategies as a scalable alternative to reinforcement learning; Mania et al.
+    (2018), Simple random search of static linear policies is competitive for reinforcement learning.
+    """
+    if not isinstance(net, nn.Module):
+        raise BadInput(f"net must be a torch module; got {type(net).__name__}")
+    scenery = Scenery(environment, None if longest is None else whole("longest", longest))
+    goal = _target(target, scenery)
+    with mode(net, training=False):
+        body = Body(net, scenery.shape, scenery.outputs)
+        usual = {"scale": SCALE, "size": few(len(body.start)), "scale_lr": fast(len(body.start))}
+        own = Settings(**{**usual, **settings})
+        pursuit = Pursuit(
+            search=Search(body.start, own, seed),
+            scenery=scenery,
+            body=body,
+            bound=bound,
+            seed=whole("seed", seed, least=None),
+            episodes=whole("episodes", episodes),
+            common=common,
+            target=goal,
+            generations=whole("generations", generations),
+            folder=None if checkpoint is None else Path(checkpoint),
+            settings={
+                "environment": scenery.name,
+                "longest": scenery.longest,
+                "net": files.describe(net),
+                "search": files.describe(own),
+                "seed": seed,
+                "episodes": episodes,
+                "common": common,
+                "normalise": normalise,
+                "bound": files.describe(bound),
+                "target": goal,
+            },
+            sight=blank(scenery.shape) if normalise else None,
+        )
+        reopen(pursuit, resume)
+        with gentle_interrupt() as stop:
+            pursuit.go(stop, Progress(progress, pursuit.generations, 1, pursuit.done, unit="generation"))
+    return pursuit.policy()
+
+
+def _target(target: Any, scenery: Scenery) -> float | None:
+    if target == "threshold":
+        return scenery.threshold
+    if target is None or isinstance(target, int | float):
+        return target
+    raise BadInput(f'target must be a number, "threshold" or None; got {target!r}')

@@ -1,0 +1,301 @@
+"""Policies by the returns of whole episodes: they improve, repeat and resume to the bit, and say what is wrong."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+import doxa
+from doxa.search import policy
+from doxa.search.episodes import Sight, clip, tanh
+from doxa.search.episodes.actors import Actors, Body
+from doxa.search.episodes.pursuit import Pursuit
+from doxa.search.episodes.rollout import rollout
+from doxa.search.episodes.sight import Watcher, blank
+from doxa.search.episodes.stage import Scenery
+
+
+class Reach(gymnasium.Env[Any, Any]):
+    """Walk to where a number says; it shows place and goal, and every step costs the square of the distance."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,))
+    action_space: Any = spaces.Box(np.array([-1.0], dtype=np.float32), np.array([3.0], dtype=np.float32))
+    begun: list[float] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.goal, self.time = 0.0, float(self.np_random.uniform(-2, 2)), 0
+        self.begun.append(self.goal)
+        return self._seen(), {}
+
+    def _seen(self) -> Any:
+        return np.array([100 + self.place, 1000 * self.goal])
+
+    def step(self, action: Any) -> Any:
+        self.place += float(np.clip(action, -1, 3).reshape(-1)[0]) - 1
+        self.time += 1
+        far = abs(self.goal) > 1.5 and self.time == 3  # some episodes are shorter than others
+        return self._seen(), -((self.place - self.goal) ** 2), far, self.time == 5, {}
+
+
+class Wrong(Reach):
+    def step(self, action: Any) -> Any:
+        return self._seen(), math.nan, True, False, {}
+
+
+class Pairs(Reach):
+    action_space = spaces.MultiDiscrete([2, 2])
+
+
+def small(outputs: int = 2, inputs: int = 4) -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(inputs, 8), nn.Tanh(), nn.Linear(8, outputs))
+
+
+def reached(**more: Any) -> doxa.search.Policy:
+    given: dict[str, Any] = {"longest": 5, "generations": 6, "size": 10, "progress": False, **more}
+    return policy(Reach, small(1, 2), **given)
+
+
+def test_a_pole_is_balanced_longer_and_longer() -> None:
+    found = policy("CartPole-v1", small(), seed=3, generations=10, longest=150, progress=False)
+    rows = found.trajectory
+    assert rows[0]["return"] < 60 < 90 < rows[-1]["return"]
+    assert {"generation", "return", "highest", "middle", "scale", "gradient", "steps"} <= {*rows[-1]}
+    assert float(found.play(20, seed=1, which="mean").mean()) > 100
+    assert found.scenery.threshold == 475
+    assert not found.solved
+
+
+def test_a_target_that_is_reached_in_a_trial_ends_the_search() -> None:
+    found = reached(generations=100, size=30, target=-12.0)
+    assert found.solved
+    assert found.trajectory[-1]["trial"] > -12
+    assert 5 <= len(found.trajectory) < 100
+    assert not torch.equal(found.best.flat, found.mean.flat)  # which has gone on by a step
+    assert float(found.play(200).mean()) > -14
+
+
+def test_continuous_actions_are_learned() -> None:
+    found = reached(generations=40, size=30)
+    assert found.trajectory[-1]["middle"] > 0.2 * found.trajectory[0]["return"]
+    assert float(found.play(50).mean()) > -5
+    assert not found.solved
+
+
+def test_same_seed_same_bits_and_another_seed_another_search() -> None:
+    first, again, other = (reached(seed=s) for s in (1, 1, 2))
+    assert torch.equal(first.mean.flat, again.mean.flat)
+    assert first.trajectory == again.trajectory
+    assert not torch.equal(first.mean.flat, other.mean.flat)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_a_search_goes_on_from_its_folder_to_the_same_bits(normalise: bool, tmp_path: Path) -> None:
+    more: dict[str, Any] = {
+        "normalise": normalise,
+        "optimiser": torch.optim.Adam,
+        "lr": 0.1,
+        "scale_lr": 0.05,
+        "decay": 0.01,
+        "episodes": 2,
+    }
+    whole = reached(generations=12, **more)
+    reached(generations=7, checkpoint=tmp_path, **more)
+    resumed = reached(generations=12, checkpoint=tmp_path, resume=True, **more)
+    for one, other in ((whole.mean, resumed.mean), (whole.best, resumed.best)):
+        assert torch.equal(one.flat, other.flat)
+        assert (one.sight is None) is not normalise
+        if one.sight is not None and other.sight is not None:
+            assert one.sight.count == other.sight.count
+            assert torch.equal(one.sight.squares, other.sight.squares)
+    assert whole.trajectory == resumed.trajectory
+    assert torch.equal(whole.scale, resumed.scale)
+    with pytest.raises(doxa.BadInput, match="already holds a run"):
+        reached(checkpoint=tmp_path, **more)
+    with pytest.raises(doxa.BadInput, match="seed: 0 there, 1 here"):
+        reached(checkpoint=tmp_path, resume=True, seed=1, **more)
+
+
+def test_ctrl_c_saves_and_the_same_call_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, plain = reached(), Pursuit.generation
+
+    def interrupted(self: Pursuit) -> None:
+        plain(self)
+        if self.done == 3:
+            import signal
+
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Pursuit, "generation", interrupted)
+    with pytest.raises(doxa.Interrupted, match="after generation 3 of 6; saved in") as stopped:
+        reached(checkpoint=tmp_path)
+    assert len(stopped.value.belief.trajectory) == 3
+    with pytest.raises(doxa.Interrupted, match="nothing was saved"):
+        reached()
+    monkeypatch.undo()
+    assert torch.equal(reached(checkpoint=tmp_path, resume=True).mean.flat, whole.mean.flat)
+
+
+def test_normalisation_is_the_plain_statistics_of_all_observations(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    plain = Watcher.see
+
+    def see(self: Watcher, observations: Any) -> None:
+        seen.append(observations.copy())
+        plain(self, observations)
+
+    monkeypatch.setattr(Watcher, "see", see)
+    found = reached(generations=4)
+    every = torch.from_numpy(np.concatenate(seen))
+    sight = found.mean.sight
+    assert sight is not None
+    assert sight.count == len(every)
+    torch.testing.assert_close(sight.mean, every.mean(0))
+    torch.testing.assert_close(sight.variance, every.var(0, correction=0))
+    assert float(sight.spread[1]) > 500
+    assert not reached(generations=1, normalise=False).mean.sight
+
+
+def test_statistics_far_from_zero_lose_nothing() -> None:
+    rows = 1e8 + np.random.default_rng(0).normal(size=(300, 3))
+    rows[:, 2] = 7.0
+    joined = blank((3,))
+    for part in np.split(rows, 3):
+        watcher = Watcher(joined)
+        watcher.see(part[:40])
+        watcher.see(part[40:])
+        joined = joined.joined(watcher.sight)
+    torch.testing.assert_close(joined.variance, torch.from_numpy(rows.var(0)), rtol=1e-6, atol=1e-9)
+    assert float(joined.spread[2]) == 1.0
+    assert Sight(0, *(torch.zeros(2),) * 2).joined(blank((2,))).count == 0
+
+
+@pytest.mark.parametrize(("common", "kinds"), [(True, 2), (False, 22)])
+def test_perturbations_of_a_generation_play_the_same_episodes(common: bool, kinds: int) -> None:
+    Reach.begun.clear()
+    reached(generations=1, episodes=2, common=common)
+    assert len(Reach.begun) == 22  # ten perturbations, mirror images among them, and the mean
+    assert len({*Reach.begun}) == kinds
+    if common:
+        assert Reach.begun[::2] == Reach.begun[:1] * 11
+    first = {*Reach.begun}
+    Reach.begun.clear()
+    reached(generations=2, episodes=2, common=common)
+    assert first < {*Reach.begun}
+
+
+def test_many_policies_at_once_earn_what_each_earns_alone() -> None:
+    """Though some leave before others."""
+    scenery = Scenery(Reach, 5)
+    body = Body(small(1, 2), scenery.shape, scenery.outputs)
+    points = body.start + 0.5 * torch.randn(6, len(body.start), generator=torch.Generator().manual_seed(0))
+    seeds = [[10 * n, 10 * n + 1] for n in range(6)]
+    sight = Sight(10, torch.tensor([100.0, 0.0]).double(), torch.tensor([10.0, 1e7]).double())
+    together = rollout(Actors(body, points, 2), scenery.apart, scenery, sight, seeds, tanh)
+    alone = [
+        rollout(Actors(body, points[n : n + 1], 2), scenery.apart, scenery, sight, [seeds[n]], tanh) for n in range(6)
+    ]
+    torch.testing.assert_close(together.returns, torch.cat([one.returns for one in alone]), rtol=1e-4, atol=1e-4)
+    assert together.steps == sum(one.steps for one in alone) < 60
+    body.together = False  # as for nets that torch cannot run with many weights at once
+    again = rollout(Actors(body, points, 2), scenery.apart, scenery, sight, seeds, tanh)
+    torch.testing.assert_close(together.returns, again.returns, rtol=1e-4, atol=1e-4)
+
+
+def test_an_environment_that_steps_many_at_once_is_used_where_episodes_differ() -> None:
+    found = policy("CartPole-v1", small(), common=False, generations=3, target=None, progress=False)
+    assert [*found.scenery._together] == [33]  # and the mean
+    assert found.trajectory[-1]["return"] > 8
+
+
+def test_a_plain_module_does_what_the_policy_does() -> None:
+    found = reached()
+    net = found.module()
+    assert found.best.sight is not None
+    seen = np.array([101.0, 300.0])
+    x = (torch.from_numpy(seen) - found.best.sight.mean) / found.best.sight.spread
+    weights = found.body.layout.weights(found.best.flat)
+    expected = torch.func.functional_call(found.body.net, weights, (x.float()[None],))
+    torch.testing.assert_close(net(torch.from_numpy(seen).float()[None]), expected)
+    action = found.act(seen)
+    assert action.shape == (1,)
+    assert action.item() == pytest.approx(-1 + 2 * (1 + math.tanh(float(expected))), rel=1e-5)
+    pole = policy("CartPole-v1", small(), generations=1, progress=False)
+    assert pole.act(np.zeros(4, dtype=np.float32)) in (0, 1)
+    assert len(pole.play(3)) == 3
+    assert torch.equal(pole.play(3), pole.play(3))
+
+
+def test_states_that_are_counted_are_zeros_and_a_one() -> None:
+    found = policy("CliffWalking-v1", nn.Linear(48, 4), longest=20, generations=2, size=4, progress=False)
+    assert found.act(36) in range(4)
+    assert found.scenery.longest == 20
+
+
+def test_bounds() -> None:
+    space = spaces.Box(np.array([-1.0, 0.0, -np.inf]), np.array([3.0, 1.0, 2.0]), dtype=np.float64)
+    given = np.array([[0.0, 50.0, 1.5], [-50.0, 0.0, 7.0]])
+    np.testing.assert_allclose(tanh(given, space), [[1.0, 1.0, 1.5], [-1.0, 0.5, 2.0]])
+    np.testing.assert_allclose(clip(given, space), [[0.0, 1.0, 1.5], [-1.0, 0.0, 2.0]])
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: policy("CartPoll-v1", small()), "no environment 'CartPoll-v1'; did you mean 'CartPole"),
+        (lambda: policy("nowhere:Thing-v0", small()), "no environment"),
+        (lambda: policy(lambda: 3, small()), "made a int"),
+        (lambda: policy(Reach, small(1, 2)), "say longest="),
+        (lambda: policy(Pairs, small(1, 2), longest=5), "actions are MultiDiscrete"),
+        (lambda: policy("CartPole-v1", small(2, 5)), r"cannot take observations of shape \(4,\)"),
+        (
+            lambda: policy("CartPole-v1", small(3)),
+            r"outputs of shape \(2, 3\); .* need \(2, 2\)",
+        ),
+        (lambda: policy("CartPole-v1", torch.relu), "must be a torch module"),
+        (lambda: policy("CartPole-v1", small(), target="high"), "target must be"),
+        (lambda: policy("CartPole-v1", small(), episodes=0), "episodes must be at least 1"),
+        (lambda: policy("CartPole-v1", small(), scale=-1.0), "scale must be a positive"),
+        (lambda: policy("CartPole-v1", small(), resume=True), "pass checkpoint="),
+        (lambda: reached().play(which="worst"), "which must be"),
+    ],
+)
+def test_bad_input_is_named(call: Any, says: str) -> None:
+    with pytest.raises(doxa.BadInput, match=says):
+        call()
+
+
+def test_a_return_that_is_no_number_is_an_error() -> None:
+    with pytest.raises(doxa.Diverged, match="returned nan: its rewards are not all finite"):
+        policy(Wrong, small(1, 2), longest=5, progress=False)
+
+
+def test_without_gymnasium_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = builtins.__import__
+
+    def missing(name: str, *more: Any, **named: Any) -> Any:
+        if name.startswith("gymnasium"):
+            raise ImportError(name)
+        return plain(name, *more, **named)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(doxa.BadInput, match=r'pip install "doxa\[rl\]"'):
+        policy("CartPole-v1", small())
+
+
+def test_a_net_is_left_as_it_was() -> None:
+    net = nn.Sequential(nn.Linear(2, 4), nn.Dropout(0.5), nn.Linear(4, 1)).train()
+    before: dict[str, Tensor] = {k: v.clone() for k, v in net.state_dict().items()}
+    policy(Reach, net, longest=5, generations=2, size=4, progress=False)
+    assert net.training
+    assert all(torch.equal(v, before[k]) for k, v in net.state_dict().items())
