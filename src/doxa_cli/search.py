@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +16,7 @@ from doxa_cli.options import Json, Quiet, argument, flag, option
 from doxa_cli.settings import merged
 from doxa_cli.terminal import notes, pairs, put, put_json
 
+ENVIRONMENT = re.compile(r"[\w./:-]+-v\d+")  # as gymnasium names them
 # Options of a function's search; a net's has its own.
 OF_FUNCTIONS = ("generations", "start")
 
@@ -21,7 +24,12 @@ OF_FUNCTIONS = ("generations", "start")
 def search(
     context: typer.Context,
     source: Annotated[
-        str, argument("WHAT", "A data set by name, a CSV or parquet file, or a test function.", (*FUNCTIONS, *DATA))
+        str,
+        argument(
+            "WHAT",
+            "A data set by name, a table's file, a test function, or a gymnasium environment.",
+            (*FUNCTIONS, *DATA),
+        ),
     ],
     target: knobs.Target = None,
     net: knobs.Net = None,
@@ -34,7 +42,9 @@ def search(
     epochs: knobs.Epochs = None,
     batch_size: knobs.BatchSize = None,
     start: Annotated[str | None, option("NUMBERS", "Where a function's search begins, as in 1,-2.")] = None,
-    generations: Annotated[int | None, option("N", "Of a function's search, at most.", default="2000", least=1)] = None,
+    generations: Annotated[
+        int | None, option("N", "Of a function's or an environment's search.", default="2000", least=1)
+    ] = None,
     seed: knobs.Seed = None,
     device: knobs.Device = None,
     out: Annotated[Path | None, option("FOLDER", "Of the run.", default="runs/ and the source's name")] = None,
@@ -42,20 +52,21 @@ def search(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Learn without gradients: the weights of a net on named data or a table, or the lowest point of a test function.
+    """Learn without gradients: a net on named data or a table, the lowest point of a function, or a policy.
 
-    A net's search ends as a run, like that of doxa fit --learner search: to be judged, pruned, attacked, reported.
+    On data it ends as a run, like that of doxa fit --learner search: to be judged, pruned, attacked, reported.
     """
     from doxa.errors import BadInput
 
     say = notes(quiet)
     if source in FUNCTIONS:
-        own = {"target", "net", "perturbation", "objective", "lr", "epochs", "batch_size", "device"}
-        for name in own:
-            if context.params[name] is not None:
-                raise BadInput(f"--{name.replace('_', '-')} is of no use to the search of a function; leave it out")
+        _refuse(context, ("target", "net", "perturbation", "objective", "lr", "epochs", "batch_size", "device"))
         found = _function(source, start, generations, population, perturbation_scale, workers, seed, out, resume, quiet)
         _show(source, found, as_json, quiet)
+        return
+    if ENVIRONMENT.fullmatch(source):
+        _refuse(context, ("target", "perturbation", "objective", "lr", "epochs", "batch_size", "start", "workers"))
+        _act(source, net, generations, population, perturbation_scale, seed, out, resume, as_json, quiet)
         return
     for name in OF_FUNCTIONS:
         if context.params[name] is not None:
@@ -63,6 +74,68 @@ def search(
     say(f"reading {source}")
     settings = merged(None, [], context.params) | {"learner": "search"}
     learned(settings, resume, say, as_json, quiet)
+
+
+def _refuse(context: typer.Context, names: Sequence[str]) -> None:
+    """Say which option has nothing to do here."""
+    from doxa.errors import BadInput
+
+    for name in names:
+        if context.params[name] is not None:
+            raise BadInput(f"--{name.replace('_', '-')} is of no use to this search; leave it out")
+
+
+def _act(
+    name: str,
+    net: str | None,
+    generations: int | None,
+    population: int | None,
+    scale: float | None,
+    seed: int | None,
+    out: Path | None,
+    resume: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """A policy for an environment, and what it earns in new episodes."""
+    import torch
+
+    from doxa.runs.plan import built
+    from doxa.search import policy
+    from doxa.search.episodes.stage import Scenery
+
+    scenery = Scenery(name)
+    torch.manual_seed(seed or 0)
+    given: dict[str, Any] = {"size": population, "scale": scale}
+    found = policy(
+        name,
+        built(net or "mlp:64,64,activation=tanh", scenery.shape, scenery.outputs),
+        seed=seed or 0,
+        generations=generations or 2000,
+        checkpoint=out,
+        resume=resume,
+        progress=not quiet,
+        **{k: v for k, v in given.items() if v is not None},
+    )
+    returns = found.play(100, seed=(seed or 0) + 1)
+    error = float(returns.std() / len(returns) ** 0.5)
+    told = {
+        "environment": name,
+        "return": float(returns.mean()),
+        "error": error,
+        "episodes": len(returns),
+        "solved": found.solved,
+        "generations": len(found.trajectory),
+    }
+    if as_json:
+        put_json({**told, "trajectory": found.trajectory})
+    elif quiet:
+        put(told["return"])
+    else:
+        earned = f"{told['return']:.1f} ± {error:.1f} over {len(returns)} new episodes"
+        pairs(
+            [("return", earned), ("solved", "yes" if found.solved else "no"), ("generations", str(told["generations"]))]
+        )
 
 
 def _function(

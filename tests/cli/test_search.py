@@ -35,10 +35,20 @@ def test_a_net_is_searched_into_a_run_that_can_be_judged(doxa: Command, tmp_path
     assert doxa("judge", run).code == 0
 
 
+def test_a_policy_is_searched_in_an_environment(doxa: Command, tmp_path: Path) -> None:
+    pytest.importorskip("gymnasium")
+    words = ("search", "CartPole-v1", "--net", "mlp:8", "--population", "8", "--out", str(tmp_path / "run"))
+    found = json.loads(doxa(*words, "--generations", "2", "--json").out)
+    assert found["generations"] == 2
+    assert found["return"] > 8
+    again = json.loads(doxa(*words, "--generations", "3", "--resume", "--json").out)
+    assert again["trajectory"][:2] == found["trajectory"]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("search", "himmelblau", "--epochs", "3"), "--epochs is of no use to the search of a function"),
+        (("search", "himmelblau", "--epochs", "3"), "--epochs is of no use to this search"),
         (("search", "two_moons", "--generations", "3"), "belongs to the search of a function"),
         (("search", "himmelblau", "--start", "1,2,3"), "a function of two numbers"),
         (("search", "sphere", "--start", "a"), "takes numbers"),

@@ -65,8 +65,8 @@ def policy(
     this one. Discrete actions are the highest output, continuous ones lie within their bounds by `bound`. It ends after
     so many `generations`, or when the mean's returns over 100 new episodes reach `target` by two standard errors:
     a number, "threshold" for the one at which gymnasium calls the environment solved, or None. `settings` are those of
-    doxa.search.Settings, but for a scale of ½, fewer perturbations and faster scales. With a `checkpoint` folder each generation is
-    saved; `resume=True` goes on, to the same bits.
+    doxa.search.Settings, but for a scale of ½, fewer perturbations and faster scales. With a `checkpoint` folder each
+    generation is saved; `resume=True` goes on, to the same bits.
     Salimans et al. (2017), Evolution strategies as a scalable alternative to reinforcement learning; Mania et al.
     (2018), Simple random search of static linear policies is competitive for reinforcement learning.
     """
