@@ -1,0 +1,100 @@
+"""Himmelblau's function with plain gradients by mean and variance: as the scale falls, steps grow without bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from doxa.replicate.contract import Artefact, Ask, Numbers
+from doxa.replicate.show import Shown, Table
+from doxa.replicate.variational_optimisation import himmelblau
+from doxa.replicate.variational_optimisation.himmelblau import Rates, floored
+from doxa.replicate.variational_optimisation.himmelblau_charts import (
+    choice_table,
+    drawn,
+    path_chart,
+    said,
+    scale_chart,
+    value_chart,
+)
+
+FLOORS = (1e-2, 1e-4, 1e-6)
+
+
+def run(ask: Ask) -> Numbers:
+    of = himmelblau.found(ask, "plain")
+    rates = Rates(**of["rates"])
+    return {
+        "settings": himmelblau.settings(ask),
+        "seeds": himmelblau.seeds(ask),
+        **drawn(of),
+        "growth": growth(of),
+        "lasted": [len(one["f"]) - 1 for one in of["seeds"]],
+        "reached": [himmelblau.reached(one) for one in of["seeds"]],
+        "with_floor": {
+            f"{least:g}": himmelblau.again(ask, f"plain-{least:g}", "plain", rates, coordinate=floored(least))
+            for least in FLOORS
+        },
+    }
+
+
+def growth(of: Mapping[str, Any]) -> list[float]:
+    """The norm of ∂U/∂mean where σ is first as small as it gets, over that of the first step; for each seed."""
+    found = []
+    for one in of["seeds"]:
+        smallest = one["scale"].index(min(one["scale"]))
+        found.append(one["gradient"][smallest] / one["gradient"][0])
+    return found
+
+
+def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+    numbers = found["numbers"]
+    steps, lasted = found["settings"]["steps"], numbers["lasted"]
+    broken = sum(one < steps for one in lasted)
+    says = (
+        f"It stays as low as {median(numbers['reached']):.2g} for twenty steps; {broken} of {len(lasted)} searches "
+        "then left for infinity" + (f", in the median after {median(lasted):.0f} steps." if broken else ".")
+    )
+    grown = f"At its smallest σ the gradient is {median(numbers['growth']):.2g} times as long as at the start."
+    rows = [
+        [said(float(least) ** 0.5), *(said(of([float("inf") if v is None else v for v in ends])) for of in SUMMARIES)]
+        for least, ends in numbers["with_floor"].items()
+    ]
+    return [
+        path_chart(numbers),
+        value_chart(numbers, says, (1e-4, 1e12)),
+        scale_chart(numbers, grown, (1e-7, 1e12)),
+        Table(
+            "f at the end where σ is kept from falling below a floor, at the same rates",
+            ("σ at least", "median", "lowest", "highest"),
+            rows,
+            says="What a floor does is no part of the document.",
+        ),
+        choice_table(numbers),
+    ]
+
+
+SUMMARIES = (median, min, max)
+
+ARTEFACT = Artefact(
+    name="variational-optimisation/himmelblau-plain",
+    group="functions",
+    title="Himmelblau's function, searched with plain gradients by mean and variance",
+    rows=("VO-09", "VO-15", "VO-18"),
+    run=run,
+    reference={
+        "document": "a minimum is found, and then the variance is driven towards zero, which makes gradients larger "
+        "and more uncertain; no numbers are printed"
+    },
+    left_open=(
+        "start, σ at the start and N: as with the fixed scale; one σ for both coordinates",
+        "the rate η, and whether mean and variance share it: of 25 pairs the one at which f stays lowest for twenty "
+        "steps, in the median of four seeds that are not judged",
+        "what happens where a step takes the variance below zero: it is taken as 1e-12",
+        "which slope the variance has: (1/2Nσ²) Σ f (‖ε‖² − d), the derivative that the document's score does not have "
+        "where it is first printed",
+    ),
+    takes=("a second", "a minute"),
+    show=show,
+)
