@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -104,13 +103,13 @@ def reached(record: Mapping[str, Any]) -> float:
     return float(min(median(f[k : k + STAY]) for k in range(max(1, len(f) - STAY + 1))))
 
 
-def choice(ask: Ask, gradient: str) -> dict[str, Any]:
+def choice(ask: Ask, gradient: str, scale: float = SCALE) -> dict[str, Any]:
     """Every pair of rates with the level it reaches, where it ends and how often it got there; and the best of them."""
     own = size(ask)
     scale_rates = (0.0,) if gradient == "fixed" else own.scale_rates
     table = []
     for rates in (Rates(a, b) for a in own.rates for b in scale_rates):
-        some = [search(gradient, rates, APART + k, own.steps) for k in range(own.choosing)]
+        some = [search(gradient, rates, APART + k, own.steps, scale) for k in range(own.choosing)]
         table.append(
             {
                 "mean": rates.mean,
@@ -124,30 +123,28 @@ def choice(ask: Ask, gradient: str) -> dict[str, Any]:
     return {"table": table, "rates": {"mean": best["mean"], "scale": best["scale"]}}
 
 
-def found(ask: Ask, gradient: str) -> dict[str, Any]:
+def found(ask: Ask, gradient: str, scale: float = SCALE) -> dict[str, Any]:
     """The rates of one of the three searches and, with them, a record for each seed; made once for all figures."""
-    told = settings(ask) | {"seeds": seeds(ask), "gradient": gradient}
+    told = settings(ask) | {"seeds": seeds(ask), "gradient": gradient, "scale": scale}
 
     def make() -> dict[str, Any]:
-        chosen = choice(ask, gradient)
+        chosen = choice(ask, gradient, scale)
         rates = Rates(**chosen["rates"])
-        return chosen | {"seeds": [search(gradient, rates, seed, size(ask).steps) for seed in seeds(ask)]}
+        return chosen | {"seeds": [search(gradient, rates, seed, size(ask).steps, scale) for seed in seeds(ask)]}
 
-    return kept(ask, f"himmelblau-{gradient}", told, make)
-
-
-def again(ask: Ask, name: str, gradient: str, rates: Rates, **other: Any) -> list[float]:
-    """Where every seed ends in another setting."""
-    plainly = {key: value.name if isinstance(value, Coordinate) else value for key, value in other.items()}
-    told = settings(ask) | {"seeds": seeds(ask), "gradient": gradient, "rates": asdict(rates)} | plainly
-    make = partial(_ends, gradient, rates, seeds(ask), size(ask).steps, other)
-    return [_end(value) for value in kept(ask, f"himmelblau-{name}", told, make)["ends"]]
+    return kept(ask, f"himmelblau-{gradient}-{scale:g}", told, make)
 
 
-def _ends(
-    gradient: str, rates: Rates, own: Sequence[int], steps: int, other: Mapping[str, Any]
-) -> dict[str, list[float]]:
-    return {"ends": [search(gradient, rates, seed, steps, **other)["end"] for seed in own]}
+def with_floor(ask: Ask, least: float, rates: Rates) -> list[float]:
+    """Where plain searches end whose variance is kept from falling below a floor."""
+    told = settings(ask) | {"seeds": seeds(ask), "least": least, "rates": asdict(rates)}
+    coordinate = floored(least)
+
+    def make() -> dict[str, Any]:
+        some = [search("plain", rates, seed, size(ask).steps, coordinate=coordinate) for seed in seeds(ask)]
+        return {"ends": [one["end"] for one in some]}
+
+    return [_end(value) for value in kept(ask, f"himmelblau-plain-from-{least:g}", told, make)["ends"]]
 
 
 def ends(of: Mapping[str, Any]) -> list[float]:

@@ -83,7 +83,7 @@ def choice_table(numbers: Mapping[str, Any]) -> Table:
     rows = []
     for row in sorted(numbers["choice"], key=lambda row: row["reached"]):
         chosen = {key: row[key] for key in ("mean", "scale")} == numbers["rates"]
-        cells = [f"{row['mean']:g}", f"{row['scale']:g}", *(_said(row[key]) for key in ("reached", "end"))]
+        cells = [f"{row['mean']:g}", f"{row['scale']:g}", *(said(row[key]) for key in ("reached", "end"))]
         rows.append([f"**{cell}**" if chosen else cell for cell in cells])
     return Table(
         "Rates, by the lowest level that f stays at for twenty steps; the chosen ones bold",
@@ -96,8 +96,11 @@ def choice_table(numbers: Mapping[str, Any]) -> Table:
     )
 
 
-def _said(value: float | None) -> str:
+def said(value: float | None) -> str:
     return "∞" if value is None or math.isinf(value) else f"{value:.3g}"
 
 
-said = _said
+def summary(column: Sequence[float | None]) -> list[str]:
+    """Median, lowest and highest of values, infinite where they are not known."""
+    values = [math.inf if v is None else v for v in column]
+    return [said(of(values)) for of in (median, min, max)]

@@ -16,12 +16,13 @@ from doxa.replicate.variational_optimisation.himmelblau_charts import (
     path_chart,
     said,
     scale_chart,
+    summary,
     value_chart,
 )
-from doxa.replicate.variational_optimisation.himmelblau_fixed import by_scale
 from doxa.replicate.variational_optimisation.himmelblau_plain import growth
 
 LOW, TIMES = 0.05, 10.0
+NARROW = 0.1  # a smaller scale that stays, to compare with
 SETTLES = Claim(
     "C-VO-3",
     "With a fixed scale a search hovers, with plain gradients it blows up as its scale falls, with natural ones it "
@@ -34,7 +35,7 @@ SETTLES = Claim(
 def run(ask: Ask) -> Numbers:
     by = {gradient: himmelblau.found(ask, gradient) for gradient in himmelblau.GRADIENTS}
     found = {gradient: ends(of) for gradient, of in by.items()}
-    narrow = median(by_scale(ask)[0.1])
+    narrow = median(ends(himmelblau.found(ask, "fixed", NARROW)))
     middle = {gradient: median(values) for gradient, values in found.items()}
     grown = median(growth(by["plain"]))
     return {
@@ -47,7 +48,7 @@ def run(ask: Ask) -> Numbers:
             SETTLES.judged(
                 middle["natural"] < LOW and middle["fixed"] >= TIMES * middle["natural"] and grown > 1,
                 {f"f, {gradient}": said(value) for gradient, value in middle.items()}
-                | {"growth of plain gradients": grown, "f, fixed at σ = 0.1": narrow},
+                | {"growth of plain gradients": grown, f"f, fixed at σ = {NARROW:g}": said(narrow)},
                 None,
                 himmelblau.seeds(ask),
                 "all three from (0, 0) and σ = 1, each at its best rates; ∞: not finite at the end. A scale fixed at "
@@ -61,11 +62,10 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     numbers = found["numbers"]
     rows = []
     for gradient, column in numbers["all_ends"].items():
-        values = [float("inf") if v is None else v for v in column]
         rates = numbers["rates_of"][gradient]
-        rows.append([gradient, f"{rates['mean']:g}", f"{rates['scale']:g}", *(said(of(values)) for of in SUMMARIES)])
-    settled = [float("inf") if v is None else v for v in numbers["ends"]]
-    says = f"At the end {said(median(settled))} in the median, {said(max(settled))} at most."
+        rows.append([gradient, f"{rates['mean']:g}", f"{rates['scale']:g}", *summary(column)])
+    middle, _, highest = summary(numbers["ends"])
+    says = f"At the end {middle} in the median, {highest} at most."
     return [
         path_chart(numbers),
         value_chart(numbers, says),
@@ -83,8 +83,6 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 def _last(column: Sequence[float | None]) -> float:
     return [v for v in column if v is not None][-1]
 
-
-SUMMARIES = (median, min, max)
 
 ARTEFACT = Artefact(
     name="variational-optimisation/himmelblau-natural",

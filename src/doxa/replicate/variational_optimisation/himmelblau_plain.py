@@ -9,13 +9,14 @@ from typing import Any
 from doxa.replicate.contract import Artefact, Ask, Numbers
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.variational_optimisation import himmelblau
-from doxa.replicate.variational_optimisation.himmelblau import Rates, floored
+from doxa.replicate.variational_optimisation.himmelblau import Rates
 from doxa.replicate.variational_optimisation.himmelblau_charts import (
     choice_table,
     drawn,
     path_chart,
     said,
     scale_chart,
+    summary,
     value_chart,
 )
 
@@ -32,10 +33,7 @@ def run(ask: Ask) -> Numbers:
         "growth": growth(of),
         "lasted": [len(one["f"]) - 1 for one in of["seeds"]],
         "reached": [himmelblau.reached(one) for one in of["seeds"]],
-        "with_floor": {
-            f"{least:g}": himmelblau.again(ask, f"plain-{least:g}", "plain", rates, coordinate=floored(least))
-            for least in FLOORS
-        },
+        "with_floor": {f"{least:g}": himmelblau.with_floor(ask, least, rates) for least in FLOORS},
     }
 
 
@@ -57,10 +55,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         "then left for infinity" + (f", in the median after {median(lasted):.0f} steps." if broken else ".")
     )
     grown = f"At its smallest σ the gradient is {median(numbers['growth']):.2g} times as long as at the start."
-    rows = [
-        [said(float(least) ** 0.5), *(said(of([float("inf") if v is None else v for v in ends])) for of in SUMMARIES)]
-        for least, ends in numbers["with_floor"].items()
-    ]
+    rows = [[said(float(least) ** 0.5), *summary(ends)] for least, ends in numbers["with_floor"].items()]
     return [
         path_chart(numbers),
         value_chart(numbers, says, (1e-4, 1e12)),
@@ -74,8 +69,6 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         choice_table(numbers),
     ]
 
-
-SUMMARIES = (median, min, max)
 
 ARTEFACT = Artefact(
     name="variational-optimisation/himmelblau-plain",
