@@ -20,9 +20,18 @@ def draw(axes: Axes, of: Contours) -> None:
     height = [numbers(row) for row in of.height]
     bands = len(of.levels) - 1
     colours = [(*to_rgb(INK), DENSE * k / max(1, bands - 1)) for k in range(bands)]
+    axes.grid(False)  # lines of equal height are lines enough
     axes.contourf(numbers(of.x), numbers(of.y), height, levels=of.levels, colors=colours, zorder=0)
     axes.contour(
-        numbers(of.x), numbers(of.y), height, levels=of.levels, colors=INK, alpha=FADED, linewidths=THIN, zorder=0.5
+        numbers(of.x),
+        numbers(of.y),
+        height,
+        levels=of.levels,
+        colors=INK,
+        alpha=FADED,
+        linewidths=THIN,
+        linestyles="solid",
+        zorder=0.5,
     )
 
 

@@ -14,7 +14,8 @@ from doxa.replicate.show import Chart, Contours, Line, Shown
 
 STEP, REACH = 0.5, 10.0
 SMALLEST, LARGEST = 0.02, 3.0
-LINES = (0.02, 0.2, 0.6, 1.5)  # σ of the curves that are drawn
+LINES = (0.2, 0.6, 1.5)  # σ of the curves that are drawn
+NEAR = 0.1  # a σ so small that U is nearly f
 FAR = 9.0  # standard deviations, beyond which a Gaussian has no mass that counts
 LEVELS = (-0.25, -0.2, -0.15, -0.1, -0.05, 0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.01)
 ROUNDING = 1e-12
@@ -55,7 +56,7 @@ def run(ask: Ask) -> Numbers:
     fine = torch.linspace(-REACH, REACH, 401, dtype=torch.float64)
     middles = steps()[0]
     inner = middles[middles.abs() <= REACH]
-    narrow = expected(inner, torch.full_like(inner, SMALLEST))
+    narrow = expected(inner, torch.full_like(inner, NEAR))
     return {
         "settings": {"step": STEP, "means": across, "scales": along},
         "f": {"x": fine.tolist(), "y": staircase(fine).tolist()},
@@ -78,11 +79,11 @@ def run(ask: Ask) -> Numbers:
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     numbers = found["numbers"]
     x, surface = numbers["f"]["x"], numbers["surface"]
-    curves = [Line(f"U, σ = {s}", x, y) for s, y in numbers["curves"].items() if s != "0.02"]
+    curves = [Line(f"U, σ = {s}", x, y) for s, y in numbers["curves"].items()]
     return [
         Chart(
             "The discretised sinc, and U along μ",
-            f"No slope leads anywhere on the steps; U has one everywhere. Lowest f: {numbers['lowest']:.3f}.",
+            f"No slope leads anywhere on the steps; U has one everywhere. Lowest f: −{-numbers['lowest']:.3f}.",
             "w, μ",
             "f, U",
             [Line("f", x, numbers["f"]["y"], dashed=True), *curves],
@@ -90,7 +91,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         Chart(
             "U(μ, σ)",
             f"The more ink, the higher. In the middle of every step U is within {numbers['narrow']:.2g} of f at "
-            f"σ = {SMALLEST:g}.",
+            f"σ = {NEAR:g}.",
             "μ",
             "σ",
             contours=Contours("U", surface["mean"], surface["scale"], surface["height"], LEVELS),

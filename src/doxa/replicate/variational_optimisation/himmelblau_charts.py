@@ -28,7 +28,7 @@ def drawn(of: Mapping[str, Any]) -> dict[str, Any]:
         "choice": of["table"],
         "ends": ends(of),
         "steps": steps,
-        "paths": [one["path"][:: EVERY * 2] for one in records[:SHOWN]],
+        "paths": [one["path"] for one in records[:SHOWN]],
         "f": [[_at(one["f"], k) for k in steps] for one in records],
         "scale": [_middle([_at(one["scale"], k) for one in records]) for k in steps],
         "gradient": [_middle([_at(one["gradient"], k) for one in records]) for k in steps],
@@ -40,9 +40,9 @@ def _at(column: Sequence[float], k: int) -> float | None:
 
 
 def _middle(values: Sequence[float | None]) -> float | None:
-    """The median over searches; none is left out as long as one of them is still going on."""
+    """The median over searches that go on, as long as half of them do."""
     known = [v for v in values if v is not None]
-    return median(known) if known else None
+    return median(known) if 2 * len(known) >= len(values) else None
 
 
 def path_chart(numbers: Mapping[str, Any]) -> Chart:

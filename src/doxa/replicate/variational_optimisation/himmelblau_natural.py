@@ -66,10 +66,11 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         rows.append([gradient, f"{rates['mean']:g}", f"{rates['scale']:g}", *summary(column)])
     middle, _, highest = summary(numbers["ends"])
     says = f"At the end {middle} in the median, {highest} at most."
+    ways = [f"{name} goes from {of[0]:.2g} to {of[1]:.2g}" for name, of in ends_of(numbers).items()]
     return [
         path_chart(numbers),
         value_chart(numbers, says),
-        scale_chart(numbers, f"σ ends at {_last(numbers['scale']):.2g}, and the gradient does not grow as it falls."),
+        scale_chart(numbers, f"In the medians {', and '.join(ways)}."),
         Table(
             "f at the end of all three searches",
             ("search", "rate of the mean", "of the variance", "median", "lowest", "highest"),
@@ -80,8 +81,13 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     ]
 
 
-def _last(column: Sequence[float | None]) -> float:
-    return [v for v in column if v is not None][-1]
+def ends_of(numbers: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """σ and the norm of ∂U/∂mean at the first and at the last step that is kept."""
+    found = {}
+    for name, key in (("σ", "scale"), ("‖∂U/∂μ‖", "gradient")):
+        known = [v for v in numbers[key] if v is not None]
+        found[name] = known[0], known[-1]
+    return found
 
 
 ARTEFACT = Artefact(
