@@ -30,8 +30,8 @@ def drawn(of: Mapping[str, Any]) -> dict[str, Any]:
         "steps": steps,
         "paths": [one["path"] for one in records[:SHOWN]],
         "f": [[_at(one["f"], k) for k in steps] for one in records],
-        "scale": [_middle([_at(one["scale"], k) for one in records]) for k in steps],
-        "gradient": [_middle([_at(one["gradient"], k) for one in records]) for k in steps],
+        "scale": records[0]["scale"],
+        "gradient": records[0]["gradient"],
     }
 
 
@@ -73,9 +73,10 @@ def value_chart(numbers: Mapping[str, Any], says: str, limits: tuple[float, floa
 
 
 def scale_chart(numbers: Mapping[str, Any], says: str, limits: tuple[float, float] | None = None) -> Chart:
-    """σ and the norm of ∂U/∂mean, medians over seeds."""
-    lines = [Line("σ", numbers["steps"], numbers["scale"]), Line("‖∂U/∂μ‖", numbers["steps"], numbers["gradient"])]
-    return Chart("σ and the gradient by the mean, medians", says, "step", "", lines, y_limits=limits, log_y=True)
+    """σ and the norm of ∂U/∂mean, of the first search."""
+    steps = range(len(numbers["scale"]))
+    lines = [Line("σ", steps, numbers["scale"]), Line("‖∂U/∂μ‖", steps, numbers["gradient"])]
+    return Chart("σ and the gradient by the mean, seed 0", says, "step", "", lines, y_limits=limits, log_y=True)
 
 
 def choice_table(numbers: Mapping[str, Any]) -> Table:

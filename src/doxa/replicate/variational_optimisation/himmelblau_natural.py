@@ -70,7 +70,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     return [
         path_chart(numbers),
         value_chart(numbers, says),
-        scale_chart(numbers, f"In the medians {', and '.join(ways)}."),
+        scale_chart(numbers, f"{', and '.join(ways)}."),
         Table(
             "f at the end of all three searches",
             ("search", "rate of the mean", "of the variance", "median", "lowest", "highest"),
@@ -82,12 +82,10 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 
 def ends_of(numbers: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """σ and the norm of ∂U/∂mean at the first and at the last step that is kept."""
-    found = {}
-    for name, key in (("σ", "scale"), ("‖∂U/∂μ‖", "gradient")):
-        known = [v for v in numbers[key] if v is not None]
-        found[name] = known[0], known[-1]
-    return found
+    """σ and the norm of ∂U/∂mean at the first step, and in the median of the last twenty."""
+    return {
+        name: (numbers[key][0], median(numbers[key][-20:])) for name, key in (("σ", "scale"), ("‖∂U/∂μ‖", "gradient"))
+    }
 
 
 ARTEFACT = Artefact(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from doxa.replicate.contract import Artefact, Ask, Numbers
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.variational_optimisation import himmelblau
-from doxa.replicate.variational_optimisation.himmelblau import Rates
+from doxa.replicate.variational_optimisation.himmelblau import STAY, Rates
 from doxa.replicate.variational_optimisation.himmelblau_charts import (
     choice_table,
     drawn,
@@ -31,6 +32,7 @@ def run(ask: Ask) -> Numbers:
         "seeds": himmelblau.seeds(ask),
         **drawn(of),
         "growth": growth(of),
+        "before": before(of),
         "lasted": [len(one["f"]) - 1 for one in of["seeds"]],
         "reached": [himmelblau.reached(one) for one in of["seeds"]],
         "with_floor": {f"{least:g}": himmelblau.with_floor(ask, least, rates) for least in FLOORS},
@@ -39,10 +41,20 @@ def run(ask: Ask) -> Numbers:
 
 def growth(of: Mapping[str, Any]) -> list[float]:
     """The norm of ∂U/∂mean where σ is first as small as it gets, over that of the first step; for each seed."""
-    found = []
-    for one in of["seeds"]:
-        smallest = one["scale"].index(min(one["scale"]))
-        found.append(one["gradient"][smallest] / one["gradient"][0])
+    return [one["gradient"][smallest(one)] / one["gradient"][0] for one in of["seeds"]]
+
+
+def before(of: Mapping[str, Any]) -> list[float]:
+    """The same of the twenty steps that lead there, by their median."""
+    return [
+        median(one["gradient"][max(0, smallest(one) - STAY) : smallest(one)] or [math.nan]) / one["gradient"][0]
+        for one in of["seeds"]
+    ]
+
+
+def smallest(one: Mapping[str, Any]) -> int:
+    """The first step with the smallest σ of all."""
+    found: int = one["scale"].index(min(one["scale"]))
     return found
 
 
@@ -54,7 +66,10 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         f"It stays as low as {median(numbers['reached']):.2g} for twenty steps; {broken} of {len(lasted)} searches "
         "then left for infinity" + (f", in the median after {median(lasted):.0f} steps." if broken else ".")
     )
-    grown = f"At its smallest σ the gradient is {median(numbers['growth']):.2g} times as long as at the start."
+    grown = (
+        f"At the smallest σ the gradient is {median(numbers['growth']):.2g} times as long as at the start, in the median "
+        f"over seeds; in the twenty steps before, {median(numbers['before']):.2g} times."
+    )
     rows = [[said(float(least) ** 0.5), *summary(ends)] for least, ends in numbers["with_floor"].items()]
     return [
         path_chart(numbers),
