@@ -127,6 +127,12 @@ ARTEFACT = Artefact(
         "about what draws are mirrored: the mean, w = μ ± σε; the document prints −w, which is the same at μ = 0 alone",
         "the function and the point: Himmelblau's along y = 2 at x = 1, N = 50; Var[g_e] by quadrature, exact for it",
     ),
+    departures={
+        "full": (
+            "σ goes up to 1: at 3 the variance by σ², measured with as many estimates, is itself unsure by 3 to 8 %, "
+            "and decides nothing",
+        )
+    },
     takes=("a second", "some seconds"),
     show=show,
 )
