@@ -15,6 +15,10 @@ GROUPS = {
     "mnist": ("MNIST", "Handwritten digits: error, calibration, pruning, attacks."),
     "bandits": ("Bandits", "Mushrooms to be eaten or left: beliefs that decide what is tried."),
     "uci": ("UCI regression", "Small tables, judged on the splits that the literature uses."),
+    "functions": (
+        "Functions",
+        "Searches that see values alone, on functions that can be drawn, and how sure they are.",
+    ),
     "": ("Others", "What stands alone."),
 }
 ACRONYMS = {"lrt": "LRT", "uci": "UCI", "mnist": "MNIST", "fgsm": "FGSM", "cpu": "CPU", "gpu": "GPU", "sgd": "SGD"}

@@ -21,10 +21,13 @@ SUMMARY = "replications.md"
 
 
 def on_config(config: Any) -> Any:
-    """Put the pages below the summary in the navigation."""
-    below = [{addresses.group(members[0])[0]: path} for path, members in addresses.pages(artefacts()).items()]
+    """Put the pages below the summary in the navigation, those of a document together."""
+    below: dict[str, list[dict[str, str]]] = {}
+    for path, members in addresses.pages(artefacts()).items():
+        below.setdefault(addresses.document(members[0]), []).append({addresses.group(members[0])[0]: path})
     place = config.nav.index({"Replications": SUMMARY})
-    config.nav[place] = {"Replications": [{"Every claim": SUMMARY}, *below]}
+    documents = [{document: some} for document, some in below.items()]
+    config.nav[place] = {"Replications": [{"Every claim": SUMMARY}, *documents]}
     return config
 
 

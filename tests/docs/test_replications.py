@@ -197,6 +197,10 @@ def test_the_pages_stand_below_the_summary_in_the_navigation(hook: Any, monkeypa
     below = replications.on_config(config).nav[1]["Replications"]
     assert below == [
         {"Every claim": "replications.md"},
-        {"Regression": "replications/weight-uncertainty/regression.md"},
-        {"New": "replications/weight-uncertainty/new.md"},
+        {
+            "Weight uncertainty": [
+                {"Regression": "replications/weight-uncertainty/regression.md"},
+                {"New": "replications/weight-uncertainty/new.md"},
+            ]
+        },
     ]

@@ -9,7 +9,7 @@ import pytest
 
 from doxa.replicate.charts import SEEN, panel
 from doxa.replicate.looks import MARKED, looks
-from doxa.replicate.show import Area, Chart, Dots, Line
+from doxa.replicate.show import Area, Chart, Contours, Dots, Line
 from doxa.report.palette import INK, MUTED
 
 X = [float(k) for k in range(MARKED + 10)]
@@ -124,3 +124,13 @@ def test_two_charts_of_a_page_share_no_id(slim: bool) -> None:
     ids = [re.findall(r' id="([^"]+)"', panel(found, key, slim).svg) for key in ("a", "b")]
     assert ids[0]
     assert not {*ids[0]} & {*ids[1]}
+
+
+def test_contours_have_a_key_with_their_heights_and_more_ink_the_higher() -> None:
+    axis = [0.0, 1.0, 2.0]
+    plane = Contours("f", axis, axis, [[a + b for a in axis] for b in axis], (-1.0, 1.0, 2.0, 4.0))
+    found = panel(chart(contours=plane), "key")
+    assert [name for _, name, _ in found.legend] == ["f, from \N{MINUS SIGN}1 to 4"]
+    ink = re.findall(r"fill: var\(--ink\); fill-opacity: ([\d.]+)", found.svg)
+    assert [float(share) for share in ink] == sorted(float(share) for share in ink)
+    assert ink

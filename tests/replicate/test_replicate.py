@@ -193,6 +193,11 @@ def test_every_claim_of_weight_uncertainty_is_judged_somewhere() -> None:
     assert {f"C-WU-{number}" for number in range(1, 30)} <= judged
 
 
+def test_every_claim_of_variational_optimisation_about_functions_is_judged() -> None:
+    judged = {claim.name for artefact in TABLE.values() for claim in artefact.claims}
+    assert {f"C-VO-{number}" for number in (1, 2, 3, 4, 5, 6, 8)} <= judged
+
+
 def test_every_requirement_of_weight_uncertainty_s_experiments_is_replicated() -> None:
     rows = {row for artefact in TABLE.values() for row in artefact.rows}
     experiments = {13, 14, 21, *range(26, 67)}

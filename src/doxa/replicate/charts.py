@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from doxa.replicate import contours
 from doxa.replicate.looks import MARKED, Looks, looks
 from doxa.replicate.show import Area, Chart, Column, Line
 from doxa.report.canvas import HEIGHT, SLIM, WIDTH, picture, tick
@@ -31,6 +32,8 @@ def panel(chart: Chart, key: str, slim: bool = False) -> Panel:
 
     def draw(axes: Axes) -> None:
         _scales(axes, chart)
+        if chart.contours is not None:
+            contours.draw(axes, chart.contours)
         if chart.shaded is not None:
             axes.axvspan(*chart.shaded, color=MUTED, alpha=SHADE, linewidth=0, zorder=0)
         areas = zip(chart.areas, look.areas, _inner(chart, look), strict=True)
@@ -93,6 +96,8 @@ def _inner(chart: Chart, look: Looks) -> list[bool]:
 def _scales(axes: Axes, chart: Chart) -> None:
     points = [(part.x, part.y) for part in chart.lines] + [(part.x, part.y) for part in chart.dots]
     points += [(area.x, ends) for area in chart.areas for ends in (area.lower, area.upper)]
+    if chart.contours is not None:
+        points.append((chart.contours.x, chart.contours.y))
     across = [v for column, _ in points for v in column]
     along = [v for _, column in points for v in column]
     axes.margins(x=0.03 if chart.log_x or len(set(across)) <= MARKED else 0)
@@ -131,6 +136,8 @@ def _legend(chart: Chart, look: Looks) -> list[tuple[Markup, str, str]]:
     for dots, style in zip(chart.dots, look.dots, strict=True):
         alone = Style(style.colour, (0, 99), style.marker, style.outline)  # a marker on no line
         keys.append((swatch("dots", "--muted") if style.colour == MUTED else alone.key, dots.name, ""))
+    if chart.contours is not None:
+        keys.append(contours.key(chart.contours))
     if chart.shaded is not None:
         keys.append((swatch("area", "--muted"), SEEN, ""))
     return list(dict.fromkeys(keys))

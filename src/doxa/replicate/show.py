@@ -44,6 +44,17 @@ class Dots:
 
 
 @dataclass(frozen=True)
+class Contours:
+    """Heights [y][x] over a plane, in steps of `levels`: the higher, the more ink."""
+
+    name: str
+    x: Column
+    y: Column
+    height: Sequence[Column]
+    levels: Sequence[float]
+
+
+@dataclass(frozen=True)
 class Chart:
     """One pair of axes: `says` tells in a sentence what is to be seen, with its numbers."""
 
@@ -59,6 +70,7 @@ class Chart:
     y_limits: tuple[float, float] | None = None
     log_x: bool = False
     log_y: bool = False
+    contours: Contours | None = None  # below everything else
 
 
 @dataclass(frozen=True)

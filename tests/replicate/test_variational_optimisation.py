@@ -1,0 +1,84 @@
+"""Functions of variational optimisation: what is worked out by hand agrees with what is found by drawing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from doxa.replicate.variational_optimisation import discretised_sinc, himmelblau, minibatch_variance, two_wells
+from doxa.replicate.variational_optimisation.estimates import AT, exactly, gaussian, section, slope_at, slopes, terms
+from doxa.replicate.variational_optimisation.himmelblau import Rates
+from doxa.replicate.variational_optimisation.smoothed_gradient import POINT, laplacian_slope, steepest
+from doxa.search.functions import himmelblau as function
+
+
+def normals(many: int) -> torch.Tensor:
+    return torch.randn(many, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("room", [discretised_sinc, two_wells])
+@pytest.mark.parametrize(("mean", "scale"), [(0.3, 0.2), (-2.0, 1.0), (1.4, 0.5)])
+def test_the_expected_value_is_that_of_draws(room: object, mean: float, scale: float) -> None:
+    f = room.staircase if room is discretised_sinc else room.wells  # type: ignore[attr-defined]
+    values = f(mean + scale * normals(400_000)).flatten()
+    exact = room.expected(torch.tensor(mean).double(), torch.tensor(scale).double())  # type: ignore[attr-defined]
+    assert abs(float(values.mean() - exact)) < 4 * float(values.std()) / math.sqrt(len(values))
+
+
+def test_slopes_by_hand_are_those_of_autograd() -> None:
+    x = torch.tensor([AT], dtype=torch.float64, requires_grad=True)
+    section(x).backward()
+    assert x.grad is not None
+    assert float(x.grad) == pytest.approx(slope_at(AT))
+    w = torch.tensor(POINT, dtype=torch.float64)
+    torch.testing.assert_close(torch.func.grad(function.value)(w), steepest(w))
+
+    def laplacian(v: torch.Tensor) -> torch.Tensor:
+        return torch.func.hessian(function.value)(v).diagonal().sum()
+
+    torch.testing.assert_close(torch.func.grad(laplacian)(w), laplacian_slope(w))
+
+
+def test_variances_by_quadrature_are_those_of_terms() -> None:
+    at, epsilon = gaussian(torch.tensor([AT], dtype=torch.float64), 0.3), normals(400_000)
+    one, even = exactly(section, at)
+    g, mirrored = terms(section, at, epsilon), terms(section, at, -epsilon)
+    torch.testing.assert_close(g.var(0), one, rtol=0.03, atol=0)
+    torch.testing.assert_close(((g + mirrored) / 2).var(0), even, rtol=0.06, atol=0)
+
+
+def test_estimates_are_the_mean_of_terms_and_no_two_alike() -> None:
+    at = gaussian(torch.zeros(2, dtype=torch.float64), 1.0)
+    found = slopes(lambda w: w.sum(-1), at, 4, True, 50, 0)
+    assert found.shape == (50, 3)
+    assert len(found[:, 0].unique()) == 50
+    assert float(found[:, 2].abs().max()) < 1e-12, "pairs leave nothing of an odd term"
+
+
+def test_a_search_that_leaves_for_infinity_ends_there() -> None:
+    lost = himmelblau.search("plain", Rates(3e-3, 3e-3), 0, 150)
+    assert math.isinf(lost["end"])
+    assert all(map(math.isfinite, lost["f"]))
+    assert len(lost["path"]) == len(lost["f"]) <= 150
+
+
+def test_the_level_that_is_reached_is_no_lucky_step() -> None:
+    assert himmelblau.reached({"f": [9.0] * 30 + [0.0] + [9.0] * 30}) == 9.0
+    assert himmelblau.reached({"f": [9.0] * 30 + [1.0] * 25 + [1e9]}) == 1.0
+
+
+def test_a_floor_keeps_a_scale_up() -> None:
+    kept = himmelblau.search("plain", Rates(3e-3, 3e-3), 0, 60, coordinate=himmelblau.floored(0.01))
+    assert min(kept["scale"]) >= 0.1 - 1e-12
+
+
+@pytest.mark.parametrize("model", minibatch_variance.MODELS)
+def test_losses_of_some_rows_are_those_of_all(model: str) -> None:
+    own = minibatch_variance.MODELS[model]()
+    weights = own.mean + 0.1 * torch.arange(3, dtype=torch.float64)[:, None]
+    every = own.losses(weights, slice(None))
+    assert every.shape == (3, minibatch_variance.ROWS)
+    torch.testing.assert_close(own.losses(weights, slice(2, 5)), every[:, 2:5])
+    assert float(every.min()) >= 0
