@@ -102,7 +102,8 @@ ARTEFACT = Artefact(
         "the rate η, and whether mean and variance share it: chosen as for plain gradients, from the same 25 pairs",
         "how far the grid of rates goes: the chosen rate of the mean, 3e-2, is its highest; at 0.1 trials broke",
         "where plain gradients are to have grown: at the smallest σ of a search. It was settled on after trials with "
-        "seeds that are not judged: on the way there the gradient shortens with f, and it grows in the last steps alone",
+        "seeds that are not judged: on the way there the gradient shortens with f, and it grows in the last steps "
+        "alone",
         "how wide the fixed scale is: it decides what the comparison says, for at σ = 0.1 it comes as low as natural "
         "gradients do",
         "inside the expectation the document prints f(μ + σ²σε): f(μ + σε) is taken, as in its own estimate",
