@@ -39,7 +39,9 @@ def cut(text: object, longest: int = LONGEST) -> str:
 
 def note(words: object) -> None:
     """A line on stderr, beside the result."""
-    print(printable(words), file=sys.stderr, flush=True)
+    # In one stroke: between the words and the end of their line Ctrl-C would put its own words beside them.
+    sys.stderr.write(f"{printable(words)}\n")
+    sys.stderr.flush()
 
 
 def notes(quiet: bool) -> Say:
