@@ -12,6 +12,7 @@ from torch import Tensor
 
 from doxa.errors import BadInput, Diverged, require_positive
 from doxa.search import gradients, shaping
+from doxa.search.adaptation_sampling import FASTER, adapted
 from doxa.search.coordinates import Coordinate, log_scale
 from doxa.search.gaussian import Gaussian, Slopes, scores
 from doxa.search.gradients import Gradient
@@ -31,7 +32,8 @@ class Settings:
 
     `lr` and `scale_lr` are the rates of mean and scales, 0 for a scale that stays; `decay` draws the mean to zero at
     each step, and with `baseline` a value counts against the mean of the others. With `refresh`, a share, points of the
-    last generation are kept by importance mixing, and at least so many are new.
+    last generation are kept by importance mixing, and at least so many are new. With `adapts` the rate of the scales is
+    found by adaptation sampling.
     Wierstra et al. (2014), Natural evolution strategies.
     """
 
@@ -48,6 +50,7 @@ class Settings:
     decay: float = 0.0
     optimiser: Make | None = None
     refresh: float | None = None
+    adapts: bool = False
 
     def __post_init__(self) -> None:
         require_positive("scale", self.scale)
@@ -55,6 +58,10 @@ class Settings:
             raise BadInput(f'per must be "weight" or "network", one scale for each number or for all; got {self.per!r}')
         if self.refresh is not None and not 0 < self.refresh <= 1:
             raise BadInput(f"refresh is the least share of new points, above 0 and at most 1; got {self.refresh!r}")
+        if self.adapts and (self.optimiser is not None or self.scale_lr == 0):
+            raise BadInput(
+                "adaptation sampling chooses the rate of plain steps: leave optimiser out, and scale_lr above 0"
+            )
         if self.refresh is not None and self.antithetic:
             raise BadInput("importance mixing keeps points one by one, and pairs would be torn: say antithetic=False")
         for name, value in (("lr", self.lr), ("scale_lr", self.scale_lr), ("decay", self.decay)):
@@ -93,6 +100,7 @@ class Search:
         self.optimiser = self._optimiser()
         self.memory: Memory | None = None  # of the last generation, where points may be kept
         self.mixed: Mixed | None = None  # this one, where some were
+        self.larger: Tensor | None = None  # the coordinate that a larger last step would have led to
 
     def _optimiser(self) -> torch.optim.Optimizer:
         own = self.settings
@@ -150,6 +158,8 @@ class Search:
                 f"{float(at.scale.min()):.3g}. Take natural gradients, or coordinate=doxa.search.log_scale"
             )
         self.mean.grad, self.coordinate.grad = by_mean, by_scale
+        if self.settings.adapts:
+            self._adapt(at, given, arrived, by_scale)
         if self.settings.decay:
             self.mean.mul_(1 - self.settings.lr * self.settings.decay)
         self.optimiser.step()
@@ -183,6 +193,21 @@ class Search:
         weights = self.population.shaped(values, shaping, baseline) / len(values)
         return Slopes(weights @ by_mean, weights @ by_log)
 
+    @property
+    def rate(self) -> float:
+        """That of the scales, as it is now."""
+        return float(self.optimiser.param_groups[1]["lr"])
+
+    def _adapt(self, at: Gaussian, given: Tensor, arrived: Tensor, by_scale: Tensor) -> None:
+        """Choose the rate of the next step of the scales by what a larger last one would have led to."""
+        if self.larger is not None:
+            points = self.ask()[arrived] if self.memory is None else self.memory.points
+            values = given if self.memory is None else self.memory.values
+            other = Gaussian(at.mean, self.settings.coordinate.scale(self.larger), self.groups)
+            first = self.settings.scale_rate(len(self.mean))
+            self.optimiser.param_groups[1]["lr"] = adapted(self.rate, first, values, points, at, other)
+        self.larger = self.coordinate - FASTER * self.rate * by_scale
+
     def recall(self, memory: Memory | None) -> None:
         """Go on from a generation that is over."""
         self.memory = memory
@@ -203,6 +228,7 @@ class Search:
             "generation": self.generation,
             "optimiser": self.optimiser.state_dict(),
             "memory": self.memory,
+            "larger": self.larger,
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -211,6 +237,7 @@ class Search:
         self.coordinate.copy_(state["coordinate"])
         self.generation = int(state["generation"])
         self.optimiser.load_state_dict(state["optimiser"])
+        self.larger = state["larger"]
         self.recall(state["memory"])
 
 

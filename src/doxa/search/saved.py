@@ -72,6 +72,7 @@ class File:
             "generation": search.generation,
             "lowest": under_way.lowest,
             "flat": under_way.flat,
+            "rate": search.rate,
             "trajectory": under_way.trajectory,
             "optimiser": {
                 f"{i}.{k}": v for i, own in state.items() for k, v in own.items() if not isinstance(v, Tensor)
@@ -81,6 +82,8 @@ class File:
         tensors |= {
             f"optimiser.{i}.{k}": v for i, own in state.items() for k, v in own.items() if isinstance(v, Tensor)
         }
+        if search.larger is not None:
+            tensors["larger"] = search.larger
         if search.memory is not None:
             old = search.memory
             tensors |= {"old.mean": old.at.mean, "old.scale": old.at.scale}
@@ -116,7 +119,10 @@ def _load(under_way: Minimising, header: Mapping[str, Any], tensors: Mapping[str
     for name, value in (*named.items(), *header["optimiser"].items()):
         number, _, field = name.partition(".")
         state.setdefault(int(number), {})[field] = value
+    if "larger" in tensors:
+        search.larger = tensors["larger"].clone()
     if "old.points" in tensors:
         at = Gaussian(tensors["old.mean"].clone(), tensors["old.scale"].clone(), search.groups)
         search.recall(Memory(at, tensors["old.points"].clone(), tensors["old.values"].clone()))
     search.optimiser.load_state_dict({**search.optimiser.state_dict(), "state": state})
+    search.optimiser.param_groups[1]["lr"] = header["rate"]
