@@ -38,7 +38,7 @@ def test_the_rate_goes_up_where_larger_steps_are_better_and_back_where_not() -> 
 
 def test_where_scales_are_far_too_wide_the_rate_rises_and_they_fall_sooner() -> None:
     def went(adapts: bool) -> tuple[Search, list[float]]:
-        search, rates = Search([0.3, 0.3], Settings(adapts=adapts, scale=100.0)), []
+        search, rates = Search([0.3, 0.3], Settings(adapts=adapts, scale=100.0, scale_lr=0.2)), []
         for _ in range(60):
             search.tell(functions.sphere(search.ask()))
             rates.append(search.rate)
