@@ -67,7 +67,7 @@ def reached(**more: Any) -> doxa.search.Policy:
 
 
 def test_a_pole_is_balanced_longer_and_longer() -> None:
-    found = policy("CartPole-v1", small(), seed=3, generations=6, longest=150, progress=False)
+    found = policy("CartPole-v1", small(), seed=3, generations=10, longest=150, progress=False)
     rows = found.trajectory
     assert rows[0]["return"] < 60 < 90 < rows[-1]["return"]
     assert {"generation", "return", "highest", "middle", "scale", "gradient", "steps"} <= {*rows[-1]}
@@ -214,7 +214,7 @@ def test_many_policies_at_once_earn_what_each_earns_alone() -> None:
 
 def test_an_environment_that_steps_many_at_once_is_used_where_episodes_differ() -> None:
     found = policy("CartPole-v1", small(), common=False, generations=3, target=None, progress=False)
-    assert [*found.scenery._together] == [65]  # and the mean
+    assert [*found.scenery._together] == [33]  # and the mean
     assert found.trajectory[-1]["return"] > 8
 
 
