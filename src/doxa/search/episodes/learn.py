@@ -73,6 +73,11 @@ def policy(
     with mode(net, training=False):
         body = Body(net, scenery.shape, scenery.outputs)
         own = Settings(**{**USUAL, "scale_lr": fast(len(body.start)), **settings})
+        if own.refresh is not None or own.adapts:
+            raise BadInput(
+                "refresh and adapts compare returns of one generation with another's, which had other episodes; leave "
+                "them out"
+            )
         pursuit = Pursuit(
             search=Search(body.start, own, seed),
             scenery=scenery,
