@@ -12,9 +12,11 @@ from torch import Tensor
 
 from doxa.errors import BadInput, Diverged, require_positive
 from doxa.search import gradients, shaping
+from doxa.search.adaptation_sampling import FASTER, adapted
 from doxa.search.coordinates import Coordinate, log_scale
-from doxa.search.gaussian import Gaussian
+from doxa.search.gaussian import Gaussian, Slopes, scores
 from doxa.search.gradients import Gradient
+from doxa.search.importance_mixing import Memory, Mixed, mixed
 from doxa.search.population import Population, population
 from doxa.search.shaping import Shaping
 
@@ -29,7 +31,9 @@ class Settings:
     """How a vector is searched; without a word a separable natural evolution strategy.
 
     `lr` and `scale_lr` are the rates of mean and scales, 0 for a scale that stays; `decay` draws the mean to zero at
-    each step, and with `baseline` a value counts against the mean of the others.
+    each step, and with `baseline` a value counts against the mean of the others. With `refresh`, a share, points of the
+    last generation are kept by importance mixing, and at least so many are new. With `adapts` the rate of the scales is
+    found by adaptation sampling.
     Wierstra et al. (2014), Natural evolution strategies.
     """
 
@@ -45,11 +49,21 @@ class Settings:
     scale_lr: float | None = None
     decay: float = 0.0
     optimiser: Make | None = None
+    refresh: float | None = None
+    adapts: bool = False
 
     def __post_init__(self) -> None:
         require_positive("scale", self.scale)
         if self.per not in PER:
             raise BadInput(f'per must be "weight" or "network", one scale for each number or for all; got {self.per!r}')
+        if self.refresh is not None and not 0 < self.refresh <= 1:
+            raise BadInput(f"refresh is the least share of new points, above 0 and at most 1; got {self.refresh!r}")
+        if self.adapts and (self.optimiser is not None or self.scale_lr == 0):
+            raise BadInput(
+                "adaptation sampling chooses the rate of plain steps: leave optimiser out, and scale_lr above 0"
+            )
+        if self.refresh is not None and self.antithetic:
+            raise BadInput("importance mixing keeps points one by one, and pairs would be torn: say antithetic=False")
         for name, value in (("lr", self.lr), ("scale_lr", self.scale_lr), ("decay", self.decay)):
             if value is not None and not 0 <= value < math.inf:
                 raise BadInput(f"{name} must be a finite number from 0 up; got {value!r}")
@@ -84,6 +98,9 @@ class Search:
         )
         self.generation = 0
         self.optimiser = self._optimiser()
+        self.memory: Memory | None = None  # of the last generation, where points may be kept
+        self.mixed: Mixed | None = None  # this one, where some were
+        self.larger: Tensor | None = None  # the coordinate that a larger last step would have led to
 
     def _optimiser(self) -> torch.optim.Optimizer:
         own = self.settings
@@ -99,29 +116,41 @@ class Search:
         return Gaussian(self.mean, self.settings.coordinate.scale(self.coordinate), self.groups)
 
     def ask(self) -> Tensor:
-        """The points of this generation [N, d]."""
-        at = self.at
-        return torch.cat([self.points(units) for units in self.population.blocks(len(at.mean))])
+        """The points of this generation whose values are wanted: all N [N, d], or those that are new [M, d]."""
+        return torch.cat([self.mean.new_empty(0, len(self.mean)), *(self.points(units) for units in self.blocks())])
+
+    @property
+    def wanted(self) -> Population:
+        """The perturbations whose values are wanted."""
+        if self.mixed is None:
+            return self.population
+        many = len(self.mixed.fresh)
+        return Population(many, False, self.population.seeds[:many])
+
+    def blocks(self, parts: int = 1) -> list[slice]:
+        """What is asked for, in at least so many stretches."""
+        return list(self.wanted.blocks(len(self.mean), parts=parts))
 
     def points(self, units: slice) -> Tensor:
         """Those of some units."""
+        if self.mixed is not None:
+            return self.mixed.fresh[units]
         return self.population.points(self.at, self.population.noise(self.generation, units, self.mean))
 
     def tell(self, values: Any, here: Tensor | None = None) -> dict[str, float]:
-        """Take the values [N] of the points that were asked for; what came of it, by name.
+        """Take the values of the points that were asked for; what came of it, by name.
 
-        Where some were lost, `here` [N] says of which points these are the values.
+        Where some were lost, `here` says of which points these are the values.
         """
         given = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device)
-        arrived = torch.ones(self.population.size, dtype=torch.bool) if here is None else here
+        arrived = torch.ones(self.wanted.size, dtype=torch.bool) if here is None else here
         if given.shape != (int(arrived.sum()),):
             raise BadInput(
                 f"values have shape {tuple(given.shape)}; there must be one for each of the {int(arrived.sum())} "
                 "points that were asked for"
             )
         at = self.at
-        weights = self.population.weighed(given, arrived, self.settings.shaping, self.settings.baseline)
-        slopes = self.population.slopes(at, self.generation, weights)
+        slopes = self._slopes(at, given, arrived)
         by_mean, by_scale = self.settings.gradient(slopes, at, self.settings.coordinate)
         if not bool(by_mean.isfinite().all() and by_scale.isfinite().all()):
             raise Diverged(
@@ -129,11 +158,15 @@ class Search:
                 f"{float(at.scale.min()):.3g}. Take natural gradients, or coordinate=doxa.search.log_scale"
             )
         self.mean.grad, self.coordinate.grad = by_mean, by_scale
+        if self.settings.adapts:
+            self._adapt(at, given, arrived, by_scale)
         if self.settings.decay:
             self.mean.mul_(1 - self.settings.lr * self.settings.decay)
         self.optimiser.step()
         self.generation += 1
-        known = given[given.isfinite()]
+        self._mix()
+        every = given if self.memory is None else self.memory.values
+        known = every[every.isfinite()]
         return {
             "generation": self.generation,
             "value": float(known.mean()),
@@ -142,6 +175,51 @@ class Search:
             "gradient": float(slopes.by_mean.norm()),
         }
 
+    def _slopes(self, at: Gaussian, given: Tensor, arrived: Tensor) -> Slopes:
+        """Those by all points of the generation, old and new."""
+        shaping, baseline = self.settings.shaping, self.settings.baseline
+        if self.settings.refresh is None:
+            weights = self.population.weighed(given, arrived, shaping, baseline)
+            return self.population.slopes(at, self.generation, weights)
+        points = (
+            self.ask()[arrived]
+            if self.mixed is None
+            else torch.cat([self.mixed.points[: len(self.mixed.values)], self.mixed.fresh[arrived]])
+        )
+        values = given if self.mixed is None else torch.cat([self.mixed.values, given])
+        # The mean and the scales move in place: what was drawn from them is remembered with copies.
+        self.memory = Memory(Gaussian(at.mean.clone(), at.scale.clone(), at.groups), points, values)
+        by_mean, by_log = scores(at, (points - at.mean) / at.scales)
+        weights = self.population.shaped(values, shaping, baseline) / len(values)
+        return Slopes(weights @ by_mean, weights @ by_log)
+
+    @property
+    def rate(self) -> float:
+        """That of the scales, as it is now."""
+        return float(self.optimiser.param_groups[1]["lr"])
+
+    def _adapt(self, at: Gaussian, given: Tensor, arrived: Tensor, by_scale: Tensor) -> None:
+        """Choose the rate of the next step of the scales by what a larger last one would have led to."""
+        if self.larger is not None:
+            points = self.ask()[arrived] if self.memory is None else self.memory.points
+            values = given if self.memory is None else self.memory.values
+            other = Gaussian(at.mean, self.settings.coordinate.scale(self.larger), self.groups)
+            first = self.settings.scale_rate(len(self.mean))
+            self.optimiser.param_groups[1]["lr"] = adapted(self.rate, first, values, points, at, other)
+        self.larger = self.coordinate - FASTER * self.rate * by_scale
+
+    def recall(self, memory: Memory | None) -> None:
+        """Go on from a generation that is over."""
+        self.memory = memory
+        self._mix()
+
+    def _mix(self) -> None:
+        """Keep what the new distribution might as well have drawn, and draw the rest."""
+        if self.memory is None:
+            return
+        assert self.settings.refresh is not None
+        self.mixed = mixed(self.memory, self.at, self.settings.refresh, self.population.seeds[:1], self.generation)
+
     def state(self) -> dict[str, Any]:
         """All that a search needs to go on, to the bit."""
         return {
@@ -149,6 +227,8 @@ class Search:
             "coordinate": self.coordinate.clone(),
             "generation": self.generation,
             "optimiser": self.optimiser.state_dict(),
+            "memory": self.memory,
+            "larger": self.larger,
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -157,6 +237,8 @@ class Search:
         self.coordinate.copy_(state["coordinate"])
         self.generation = int(state["generation"])
         self.optimiser.load_state_dict(state["optimiser"])
+        self.larger = state["larger"]
+        self.recall(state["memory"])
 
 
 def _vector(start: Any) -> Tensor:

@@ -61,14 +61,13 @@ class Minimising:
     def go(self, exchange: Exchange, after: Callable[[Minimising], None] = lambda under_way: None) -> None:
         """Generation by generation, until there is nothing left to gain; `after` each of them is told."""
         search = self.search
-        population = search.population
         while search.generation < self.generations and not self.done:
-            blocks = list(population.blocks(len(search.mean), parts=self.parts))
+            blocks = search.blocks(self.parts)
             found = exchange(search.generation, self._evaluate, blocks)
-            values, here = population.arrived(found, blocks)
+            values, here = search.wanted.arrived(found, blocks)
             self._keep_best(values, here)
-            known = values[values.isfinite()]
-            self.flat = self.flat + 1 if len(known) == len(values) and bool((known == known[0]).all()) else 0
+            same = len(values) > 0 and bool((values.isfinite() & (values == values[0])).all())
+            self.flat = self.flat + 1 if same else 0
             self.trajectory.append(search.tell(values, here))
             if self.remembers:
                 self.path.append(search.mean.clone())
@@ -84,6 +83,8 @@ class Minimising:
         return self.flat >= PLATEAU or bool((self.search.at.scale <= near).all())
 
     def _keep_best(self, values: Tensor, here: Tensor) -> None:
+        if not len(values):
+            return
         k = int(values.masked_fill(~values.isfinite(), math.inf).argmin())
         if float(values[k]) < self.lowest:
             number, per_unit = int(here.nonzero()[k]), self.search.population.per_unit

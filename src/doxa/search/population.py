@@ -84,6 +84,8 @@ class Population:
     def arrived(self, parts: Sequence[Tensor | None], blocks: Sequence[slice]) -> tuple[Tensor, Tensor]:
         """What blocks came to, in order [n, ...], and which of all N perturbations it belongs to [N]."""
         known = [part for part in parts if part is not None]
+        if not blocks:  # nothing was asked for
+            return self.seeds.new_empty(0, dtype=torch.float64), self.seeds.new_empty(0, dtype=torch.bool)
         if not known:
             raise Diverged("no perturbation of the generation arrived: every worker was lost at once")
         here = torch.zeros(self.size, dtype=torch.bool, device=self.seeds.device)

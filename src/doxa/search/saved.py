@@ -12,6 +12,8 @@ from torch import Tensor
 
 from doxa import checkpoint as files
 from doxa.errors import BadInput, Interrupted
+from doxa.search.gaussian import Gaussian
+from doxa.search.importance_mixing import Memory
 
 if TYPE_CHECKING:
     from doxa.search.minimise import Minimising
@@ -70,6 +72,7 @@ class File:
             "generation": search.generation,
             "lowest": under_way.lowest,
             "flat": under_way.flat,
+            "rate": search.rate,
             "trajectory": under_way.trajectory,
             "optimiser": {
                 f"{i}.{k}": v for i, own in state.items() for k, v in own.items() if not isinstance(v, Tensor)
@@ -79,6 +82,12 @@ class File:
         tensors |= {
             f"optimiser.{i}.{k}": v for i, own in state.items() for k, v in own.items() if isinstance(v, Tensor)
         }
+        if search.larger is not None:
+            tensors["larger"] = search.larger
+        if search.memory is not None:
+            old = search.memory
+            tensors |= {"old.mean": old.at.mean, "old.scale": old.at.scale}
+            tensors |= {"old.points": old.points, "old.values": old.values}
         if under_way.remembers:
             tensors["path"] = torch.stack(under_way.path)
         files.write(self.folder / NAME, STATE, header, tensors)
@@ -110,4 +119,10 @@ def _load(under_way: Minimising, header: Mapping[str, Any], tensors: Mapping[str
     for name, value in (*named.items(), *header["optimiser"].items()):
         number, _, field = name.partition(".")
         state.setdefault(int(number), {})[field] = value
+    if "larger" in tensors:
+        search.larger = tensors["larger"].clone()
+    if "old.points" in tensors:
+        at = Gaussian(tensors["old.mean"].clone(), tensors["old.scale"].clone(), search.groups)
+        search.recall(Memory(at, tensors["old.points"].clone(), tensors["old.values"].clone()))
     search.optimiser.load_state_dict({**search.optimiser.state_dict(), "state": state})
+    search.optimiser.param_groups[1]["lr"] = header["rate"]

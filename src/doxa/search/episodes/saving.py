@@ -95,7 +95,8 @@ def _load(pursuit: Pursuit, header: dict[str, Any], tensors: dict[str, Tensor]) 
             index, _, part = name.removeprefix(OPTIMISER).partition(".")
             states.setdefault(int(index), {})[part] = value
     optimiser = {**search.optimiser.state_dict(), "state": states}
-    search.load({**tensors, "generation": header["generation"], "optimiser": optimiser})
+    own = {"generation": header["generation"], "optimiser": optimiser, "memory": None, "larger": None}
+    search.load({**tensors, **own})
     sights = {
         name: Sight(count, tensors[f"{name}.mean"], tensors[f"{name}.squares"])
         for name, count in header["counts"].items()

@@ -119,7 +119,7 @@ def _made(environment: Environment) -> Any:
             warnings.filterwarnings("ignore", module="gymnasium|pygame")
             return gymnasium.make(environment, disable_env_checker=True)
     except gymnasium.error.DependencyNotInstalled as error:
-        raise BadInput(f'{environment} needs more than gymnasium: pip install "doxa[rl]" ({error})') from error
+        raise BadInput(f'{environment} needs more than gymnasium itself: pip install "doxa[rl]"') from error
     except (gymnasium.error.Error, ModuleNotFoundError) as error:
         known = nearest(environment, gymnasium.registry)
         raise BadInput(f"gymnasium has no environment {environment!r}{known}") from error
