@@ -66,7 +66,8 @@ class Policy:
         The highest output is the discrete action; continuous ones are outputs within their bounds.
         """
         own = self._of(which)
-        net = copy.deepcopy(self.body.net).eval()
+        net = copy.deepcopy(self.body.net)
+        net.eval()
         with torch.no_grad():
             for name, p in net.named_parameters():
                 if name in (views := self.body.layout.views(own.flat)):
