@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa.contracts import Inputs
+from doxa.contracts import Batch, Inputs
 from doxa.errors import BadInput, DoxaError
 
 
@@ -36,6 +36,13 @@ def count(x: Inputs) -> int:
 def take(x: Inputs, index: Tensor | slice | int) -> Inputs:
     """The rows at an index."""
     return each(x, lambda t: t[index])
+
+
+def rows_of(batch: Batch, net: int) -> tuple[Inputs, Tensor]:
+    """One net's rows of a batch [B, ·]."""
+    if batch.others and net > 0:
+        return rows_of(batch.others[net - 1], 0)
+    return take(batch.x, net), batch.y[net]
 
 
 def stacked(inputs: Sequence[Any]) -> Inputs:

@@ -70,7 +70,9 @@ def search(
         return
     for name in OF_FUNCTIONS:
         if context.params[name] is not None:
-            raise BadInput(f"--{name} belongs to the search of a function ({', '.join(FUNCTIONS)}); leave it out")
+            raise BadInput(
+                f"--{name} belongs to the search of a function ({', '.join(FUNCTIONS)}) or a policy; leave it out"
+            )
     say(f"reading {source}")
     settings = merged(None, [], context.params) | {"learner": "search"}
     learned(settings, resume, say, as_json, quiet)

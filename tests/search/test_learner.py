@@ -198,3 +198,30 @@ def test_every_generation_can_be_saved(tmp_path: Path) -> None:
     resumed = run(-1, checkpoint=tmp_path, resume=True)
     assert torch.equal(whole.posterior.mean, resumed.posterior.mean)
     assert whole.record.history == resumed.record.history
+
+
+def test_a_net_that_draws_and_keeps_statistics_resumes_to_the_same_bits(tmp_path: Path) -> None:
+    def run(epochs: int, folder: Path, **more: Any) -> doxa.Belief:
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.Dropout(0.3), nn.ReLU(), nn.Linear(8, 2))
+        return fitted(net, rings(), search.learner(size=8), epochs, checkpoint=folder, **more)
+
+    whole = run(3, tmp_path / "whole")
+    torch.rand(7)  # what others draw does not matter
+    run(1, tmp_path / "half")
+    resumed = run(3, tmp_path / "half", resume=True)
+    assert torch.equal(whole.posterior.mean, resumed.posterior.mean)
+    for name, buffer in whole.buffers[0].items():
+        assert torch.equal(buffer, resumed.buffers[0][name])
+
+
+def sometimes_nothing(output: Tensor, y: Tensor) -> Tensor:
+    loss = nn.functional.cross_entropy(output, y)
+    return torch.where(output[0, 0] > 0.3, torch.nan, loss)
+
+
+def test_perturbations_without_a_number_count_as_the_worst_and_end_nothing() -> None:
+    learner = search.learner(search.weight_space(), minimise=sometimes_nothing, size=40, scale=0.2)
+    history = fitted(doxa.nets.mlp(2, (16,), 2), rings(), learner, epochs=10).record.history
+    assert all(row["objective"] == row["objective"] for row in history)
+    assert history[-1]["nll"] < history[0]["nll"]

@@ -15,7 +15,7 @@ from doxa.noise.interception import Interception, Rule, Site
 from doxa.noise.source import Alone, Asked, Handed, Listening, Source, made
 from doxa.philox import Stream
 from doxa.randomness import reseed
-from doxa.rows import each, take, tensors
+from doxa.rows import each, rows_of, take, tensors
 
 # From a net's first and second leaves to the places where its noise is met.
 Sites = Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], Sequence[Site]]
@@ -166,13 +166,6 @@ def dense(modules: Sequence[nn.Embedding | nn.EmbeddingBag]) -> Iterator[None]:
     finally:
         for module in modules:
             module.sparse = True
-
-
-def rows_of(batch: Batch, net: int) -> tuple[Inputs, Tensor]:
-    """One net's rows of a batch [B, ·]."""
-    if batch.others and net > 0:
-        return rows_of(batch.others[net - 1], 0)
-    return take(batch.x, net), batch.y[net]
 
 
 def _loss(

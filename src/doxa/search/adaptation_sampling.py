@@ -33,7 +33,7 @@ def adapted(rate: float, first: float, values: Tensor, points: Tensor, at: Gauss
     η ← min(1.1 η, 1) where the test of the same points, weighed by p_other/p, is passed by ρ = ½ − 1/(3(d + 1));
     else η ← 0.9 η + 0.1 η_first
 
-    Schaul (2012), Natural evolution strategies converge on sphere functions; Wierstra et al. (2014), section 3.4.
+    Schaul (2012), Natural evolution strategies converge on sphere functions; Wierstra et al. (2014).
     """
     known = values.isfinite()
     weights = (other.log_prob(points[known]) - at.log_prob(points[known])).clamp_max(30).exp()

@@ -18,7 +18,8 @@ from doxa.layout import call, not_finite
 from doxa.philox import Stream, fill_normals
 from doxa.posteriors import MeanField
 from doxa.posteriors.mean_field import inverse_softplus
-from doxa.rows import take
+from doxa.randomness import reseed
+from doxa.rows import rows_of
 from doxa.search import gradients, sensitivity
 from doxa.search.coordinates import Coordinate, log_scale
 from doxa.search.engines.contract import Engine, Evaluate, Exchange
@@ -164,7 +165,9 @@ class SearchTraining:
     def step(self, batch: Batch, now: Now) -> Tensor:
         self.slopes, losses = [], []
         for k in range(self.nets):
-            x, y = (take(batch.x, k), batch.y[k]) if not (batch.others and k) else _rows_of(batch, k)
+            x, y = rows_of(batch, k)
+            if self.problem.uses.random:  # what layers draw by themselves belongs to the step, whoever takes it
+                reseed((int(now.stream.seeds[k]), int(now.stream.step), "middle"), self.mean.device)
             at, buffers = self.at(k), {name: b[k].clone() for name, b in self._buffers.items()}
             if self.norms:  # the running statistics are those of the net in the middle
                 call(self.problem.net, self.problem.layout.weights(at.mean), buffers, x)
@@ -177,9 +180,9 @@ class SearchTraining:
             self.slopes.append(slopes)
             for name, b in buffers.items():
                 self._buffers[name][k] = b
-            losses.append(nll.mean())
+            losses.append(_mean_of_known(nll))
             self.seen[k] = {
-                "objective": float(values.mean()) * self.fleet[k].objective.sign,
+                "objective": float(_mean_of_known(values)) * self.fleet[k].objective.sign,
                 "scale": float(at.scale.log().mean().exp()),
                 "gradient": float(slopes.by_mean.norm()),
             }
@@ -302,6 +305,6 @@ def _of_random(groups: tuple[int, ...], random: int) -> tuple[int, ...]:
     return groups if sum(groups) == random else groups[:-1]
 
 
-def _rows_of(batch: Batch, net: int) -> tuple[Inputs, Tensor]:
-    other = batch.others[net - 1]
-    return take(other.x, 0), other.y[0]
+def _mean_of_known(values: Tensor) -> Tensor:
+    """The mean of what is a number: perturbations that are none count as the worst, and do not end a run."""
+    return values[values.isfinite()].mean()

@@ -74,6 +74,3 @@ class Objective:
             many = outputs.flatten(0, 1), y.repeat(len(outputs), *[1] * (y.dim() - 1))
             return self.sign * self._asked(*many).view(nll.shape)
         return self.sign * torch.stack([self._asked(output, y) for output in outputs])
-
-
-TABLE: dict[str, Measure] = {"zero_one": zero_one, "f1": f1}
