@@ -203,7 +203,7 @@ def test_every_generation_can_be_saved(tmp_path: Path) -> None:
 def test_a_net_that_draws_and_keeps_statistics_resumes_to_the_same_bits(tmp_path: Path) -> None:
     def run(epochs: int, folder: Path, **more: Any) -> doxa.Belief:
         torch.manual_seed(0)
-        net = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.Dropout(0.3), nn.ReLU(), nn.Linear(8, 2))
+        net = nn.Sequential(nn.Linear(2, 8), nn.Dropout(0.3), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
         return fitted(net, rings(), search.learner(size=8), epochs, checkpoint=folder, **more)
 
     whole = run(3, tmp_path / "whole")
