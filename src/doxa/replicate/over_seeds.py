@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 
-def mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
+def mean(values: Sequence[float | None]) -> float:
+    """The mean; infinite where a value is, which what is kept can only call None."""
+    return float(np.mean([math.inf if v is None else v for v in values]))
 
 
 def error(values: Sequence[float]) -> float | None:
@@ -20,6 +21,11 @@ def error(values: Sequence[float]) -> float | None:
 
 def summary(values: Sequence[float]) -> dict[str, float | None]:
     return {"mean": mean(values), "se": error(values)}
+
+
+def number(value: float | None, places: int) -> str:
+    """A value with so many decimal places; ∞ where it is not finite."""
+    return "∞" if value is None or not math.isfinite(value) else f"{value:.{places}f}"
 
 
 def with_error(of: Mapping[str, Any], places: int) -> str:
