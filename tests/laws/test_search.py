@@ -72,6 +72,21 @@ def test_coordinates_go_there_and_back_and_know_their_slope(coordinate: Coordina
     torch.testing.assert_close(coordinate.slope(scale), log.grad)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("coordinate", COORDINATES.values(), ids=COORDINATES.keys())
+def test_a_coordinate_comes_to_rest_at_the_smallest_scale_and_is_else_left_alone(
+    coordinate: Coordinate, dtype: torch.dtype
+) -> None:
+    inside = coordinate.of(torch.tensor([1e-4, 0.7, 3.0], dtype=dtype))
+    assert torch.equal(coordinate.within(inside), inside)
+    outside = torch.tensor([-5.0, -1e9], dtype=dtype)
+    held = coordinate.within(outside)
+    assert torch.equal(coordinate.scale(held), coordinate.scale(outside))
+    moved = coordinate.scale(held + 1e-3)
+    assert bool((moved > coordinate.scale(held)).all()) or coordinate is log_scale
+    assert torch.equal(coordinate.within(held), held)
+
+
 @families
 def test_the_natural_step_is_the_best_of_all_steps_so_far_away(groups: tuple[int, ...] | None) -> None:
     at, kl = gaussian(groups), 0.05

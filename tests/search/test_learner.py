@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import doxa
 from doxa import likelihoods, search
+from doxa.search.learner import SearchTraining
 
 
 class Step(nn.Module):
@@ -111,6 +112,23 @@ def test_scales_are_adapted_where_they_are_asked_to_be(per: str, estimator: Any)
         learner = search.learner(estimator, size=40, scale=0.1, per=per, scale_rate=rate, gradient=search.natural)
         scale = fitted(doxa.nets.mlp(2, (8,), 2), rings(), learner, epochs=3).posterior.scale
         assert (not torch.allclose(scale, torch.full_like(scale, 0.1), rtol=1e-3)) is moves
+
+
+def test_variances_that_an_optimiser_took_below_zero_come_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+    plain = SearchTraining.step
+
+    def step(self: SearchTraining, *given: Any) -> Tensor:
+        with torch.no_grad():
+            self.scales.fill_(-5.0)
+        found = plain(self, *given)
+        seen.append(float(self.scales.detach().min()))
+        return found
+
+    monkeypatch.setattr(SearchTraining, "step", step)
+    learner = search.learner(search.weight_space(), size=10, scale_rate=0.1, coordinate=search.variance)
+    fitted(doxa.nets.mlp(2, (4,), 2), rings(), learner, epochs=1)
+    assert all(0 < value < 1e-11 for value in seen)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS.keys())

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import doxa
-from doxa.search import Search, Settings, functions, maximise, minimise
+from doxa.search import Search, Settings, functions, maximise, minimise, shaping, variance
 
 
 @pytest.mark.parametrize("name", functions.TABLE)
@@ -80,6 +80,17 @@ def test_a_scale_that_is_to_stay_stays_and_decay_draws_to_zero() -> None:
     still.tell(torch.zeros(still.population.size))
     assert torch.equal(still.at.scale, torch.tensor([0.3], dtype=torch.float64).log().exp())
     torch.testing.assert_close(still.mean, torch.full((2,), 0.95, dtype=torch.float64))
+
+
+def test_a_variance_that_was_stepped_below_zero_grows_again_at_the_next_step() -> None:
+    settings = Settings(per="network", coordinate=variance, lr=0.0, scale_lr=50.0, shaping=shaping.z_score)
+    search = Search([0.0, 0.0], settings)
+    search.tell(search.ask().square().sum(1))  # near is good: the variance is to fall, by far more than there is
+    assert 0 < float(search.coordinate) < 1e-11
+    assert search.at.scale.item() == pytest.approx(1e-6)
+    search.optimiser.param_groups[1]["lr"] = 1e12  # a natural gradient of a variance is about as small as itself
+    search.tell(-search.ask().square().sum(1))
+    assert search.at.scale.item() > 1e-2
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,7 @@ class Search:
         if self.settings.decay:
             self.mean.mul_(1 - self.settings.lr * self.settings.decay)
         self.optimiser.step()
+        self.coordinate.copy_(self.settings.coordinate.within(self.coordinate))
         self.generation += 1
         self._mix()
         every = given if self.memory is None else self.memory.values

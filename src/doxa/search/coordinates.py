@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,14 +24,29 @@ class Coordinate:
     scale: Callable[[Tensor], Tensor]  # σ of c
     slope: Callable[[Tensor], Tensor]  # dc/dlog σ, at σ
 
+    def within(self, c: Tensor) -> Tensor:
+        """Coordinates that a step has led to, none below that of the smallest scale: what is lower stands for the same.
+
+        Left there, a coordinate would have to come all the way back before its scale could grow again.
+        """
+        least = self.of(self.scale(torch.full_like(c, -math.inf)))
+        return torch.maximum(c, least.nan_to_num(nan=-math.inf, neginf=-math.inf))
+
 
 log_scale = Coordinate("log_scale", torch.log, torch.exp, torch.ones_like)
 """c = log σ: steps are factors, and no step makes a scale negative."""
 
-variance = Coordinate(
-    "variance", torch.square, lambda c: c.clamp_min(SMALLEST).sqrt(), lambda scale: 2 * scale.square()
-)
-"""c = σ², as the search gradients are first written down; below 1e-12 it is taken as 1e-12.
+
+def _root(c: Tensor) -> Tensor:
+    return c.clamp_min(SMALLEST).sqrt()
+
+
+def _twice_square(scale: Tensor) -> Tensor:
+    return 2 * scale.square()
+
+
+variance = Coordinate("variance", torch.square, _root, _twice_square)
+"""c = σ², as the search gradients are first written down; a step below 1e-12 ends at 1e-12.
 
 Wierstra et al. (2014), Natural evolution strategies; Staines & Barber (2013), Optimization by variational bounding.
 """

@@ -163,6 +163,8 @@ class SearchTraining:
 
     @torch.no_grad()
     def step(self, batch: Batch, now: Now) -> Tensor:
+        # Whoever took the last step, an optimiser of torch's or this one, scales go on from within their bounds.
+        self.scales.copy_(self.coordinate.within(self.scales))
         self.slopes, losses = [], []
         for k in range(self.nets):
             x, y = rows_of(batch, k)
