@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,17 @@ def test_what_a_lost_worker_was_at_can_be_left_out(tmp_path: Path) -> None:
 def test_an_error_in_a_worker_is_told_and_changes_nothing() -> None:
     with pytest.raises(engines.EvaluationFailed, match="the oven is cold"):
         minimise(for_workers.raises, [1.0], engine=engines.pool(2), **KEYS)
+
+
+def test_processes_and_actors_are_hired_on_the_same_terms() -> None:
+    pool, ray = engines.pool(3, 2, "drop", 8), engines.ray(3, 2, "drop", 8, {"num_gpus": 1})
+    own = {f.name for f in fields(pool)}
+    assert {f.name for f in fields(ray)} == {*own, "options"}
+    assert all(getattr(pool, name) == getattr(ray, name) for name in own)
+    assert engines.pool(1) == engines.pool(4, lost="drop") != engines.pool(1, parts=8)
+    for engine in (engines.pool, engines.ray):
+        with pytest.raises(doxa.BadInput, match="parts must be at least 1"):
+            engine(parts=0)
 
 
 @pytest.mark.parametrize(

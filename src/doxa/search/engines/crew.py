@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput
-from doxa.search.engines.contract import Copy, Evaluate, EvaluationFailed
+from doxa.errors import BadInput, whole
+from doxa.search.engines.contract import Copy, Evaluate, EvaluationFailed, Exchange
 from doxa.search.engines.follower import ANSWER, ANSWERS, EVALUATE, READY
 
 REISSUE, DROP = "reissue", "drop"
@@ -54,9 +55,35 @@ class Staff(Protocol):
         ...
 
 
-def require_policy(lost: str) -> None:
-    if lost not in (REISSUE, DROP):
-        raise BadInput(f'lost must be "{REISSUE}" or "{DROP}"; got {lost!r}')
+@dataclass(frozen=True)
+class Terms:
+    """What workers are hired on, wherever they are.
+
+    So many of them, each with so many threads, and what becomes of the work of one that is lost: it is done again by
+    another, or dropped. A generation is divided into so many `parts`, whoever takes them.
+    """
+
+    workers: int = field(default=2, compare=False)
+    threads: int = 1
+    lost: str = field(default=REISSUE, compare=False)
+    parts: int = 16
+
+    leads = True
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "threads", "parts"):
+            whole(name, getattr(self, name))
+        if self.lost not in (REISSUE, DROP):
+            raise BadInput(f'lost must be "{REISSUE}" or "{DROP}"; got {self.lost!r}')
+
+    @contextmanager
+    def at_work(self, staff: Staff, copy: Copy) -> Iterator[Exchange]:
+        """A crew of a staff on these terms, let go at the end."""
+        crew = Crew(staff, self.workers, self.lost, copy)
+        try:
+            yield crew.exchange
+        finally:
+            crew.stop()
 
 
 class Crew:

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput
 from doxa.search.engines.contract import Copy, Exchange
-from doxa.search.engines.crew import REISSUE, Crew, Words, Worker, require_policy
+from doxa.search.engines.crew import Terms, Words, Worker
 from doxa.search.engines.follower import EVALUATE, READY, Follower, Over, opened
 
 
@@ -27,25 +27,14 @@ def _ray() -> Any:
 
 
 @dataclass(frozen=True)
-class Ray:
+class Ray(Terms):
     """So many actors, on as many machines as the cluster has, that evaluate what comes next.
 
     A cluster that is already connected is used, else one of this machine is started. What is said of `pool` holds.
     Needs the extra doxa[ray]. Moritz et al. (2018), Ray: a distributed framework for emerging AI applications.
     """
 
-    workers: int = field(default=2, compare=False)
-    threads: int = 1
-    lost: str = field(default=REISSUE, compare=False)
-    parts: int = 16
     options: Any = field(default=None, compare=False)  # for each actor, such as {"num_gpus": 1}
-
-    leads = True
-
-    def __post_init__(self) -> None:
-        for name in ("workers", "threads", "parts"):
-            whole(name, getattr(self, name))
-        require_policy(self.lost)
 
     @contextmanager
     def working(self, copy: Copy) -> Iterator[Exchange]:
@@ -53,11 +42,10 @@ class Ray:
         own = not ray.is_initialized()
         if own:
             ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
-        crew = Crew(Actors(ray, self.threads, dict(self.options or {})), self.workers, self.lost, copy)
         try:
-            yield crew.exchange
+            with self.at_work(Actors(ray, self.threads, dict(self.options or {})), copy) as exchange:
+                yield exchange
         finally:
-            crew.stop()
             if own:
                 ray.shutdown()
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from doxa.errors import whole
 from doxa.search.engines.contract import Copy, Exchange
-from doxa.search.engines.crew import REISSUE, Crew, Words, Worker, require_policy
+from doxa.search.engines.crew import Terms, Words, Worker
 from doxa.search.engines.follower import follow
 
 
 @dataclass(frozen=True)
-class Pool:
+class Pool(Terms):
     """So many processes, each with so many threads, that evaluate what comes next.
 
     One that is lost is replaced by a fresh copy of the search; what it was at is given to another, or with
@@ -25,25 +24,8 @@ class Pool:
     importable by other processes.
     """
 
-    workers: int = field(default=2, compare=False)
-    threads: int = 1
-    lost: str = field(default=REISSUE, compare=False)
-    parts: int = 16
-
-    leads = True
-
-    def __post_init__(self) -> None:
-        for name in ("workers", "threads", "parts"):
-            whole(name, getattr(self, name))
-        require_policy(self.lost)
-
-    @contextmanager
-    def working(self, copy: Copy) -> Iterator[Exchange]:
-        crew = Crew(Processes(self.threads), self.workers, self.lost, copy)
-        try:
-            yield crew.exchange
-        finally:
-            crew.stop()
+    def working(self, copy: Copy) -> AbstractContextManager[Exchange]:
+        return self.at_work(Processes(self.threads), copy)
 
 
 @dataclass(frozen=True)
