@@ -120,6 +120,17 @@ class VariationalOptimisation:
         return SearchTraining(fleet, problem)
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What one net's generation came to: where it looked, the slopes there, its buffers, its NLL, words for records."""
+
+    at: Gaussian
+    slopes: Slopes
+    buffers: dict[str, Tensor]
+    loss: Tensor
+    told: dict[str, float]
+
+
 class SearchTraining:
     """Search distributions at work: rows of means and of coordinates of scales, moved by estimated slopes."""
 
@@ -165,30 +176,37 @@ class SearchTraining:
     def step(self, batch: Batch, now: Now) -> Tensor:
         # Whoever took the last step, an optimiser of torch's or this one, scales go on from within their bounds.
         self.scales.copy_(self.coordinate.within(self.scales))
-        self.slopes, losses = [], []
-        for k in range(self.nets):
-            x, y = rows_of(batch, k)
-            if self.problem.uses.random:  # what layers draw by themselves belongs to the step, whoever takes it
-                reseed((int(now.stream.seeds[k]), int(now.stream.step), "middle"), self.mean.device)
-            at, buffers = self.at(k), {name: b[k].clone() for name, b in self._buffers.items()}
-            if self.norms:  # the running statistics are those of the net in the middle
-                call(self.problem.net, self.problem.layout.weights(at.mean), buffers, x)
-            rows = Rows(x, y, buffers)
-            at = self._safely(k, at, rows)
-            work = self._work(k, at, rows)
-            # Nets of a fleet have generations of their own, one after the other.
-            number = int(now.stream.step) * self.nets + k
-            slopes, values, nll = work.estimate(at, int(now.stream.step), rows, self._numbered(number))
-            self.slopes.append(slopes)
-            for name, b in buffers.items():
+        seen = [self._generation(k, batch, now) for k in range(self.nets)]
+        # All or nothing: a net whose evaluation failed has left the others where they were.
+        for k, one in enumerate(seen):
+            for name, b in one.buffers.items():
                 self._buffers[name][k] = b
-            losses.append(_mean_of_known(nll))
-            self.seen[k] = {
-                "objective": float(_mean_of_known(values)) * self.fleet[k].objective.sign,
-                "scale": float(at.scale.log().mean().exp()),
-                "gradient": float(slopes.by_mean.norm()),
-            }
-        return torch.stack(losses)
+            if one.at.relative is not None:
+                self.relative[k] = one.at.relative
+            self.seen[k] = one.told
+        self.slopes = [one.slopes for one in seen]
+        return torch.stack([one.loss for one in seen])
+
+    def _generation(self, net: int, batch: Batch, now: Now) -> Seen:
+        """What a net's perturbations tell on its rows; nothing of it is kept yet."""
+        x, y = rows_of(batch, net)
+        if self.problem.uses.random:  # what layers draw by themselves belongs to the step, whoever takes it
+            reseed((int(now.stream.seeds[net]), int(now.stream.step), "middle"), self.mean.device)
+        at, buffers = self.at(net), {name: b[net].clone() for name, b in self._buffers.items()}
+        if self.norms:  # the running statistics are those of the net in the middle
+            call(self.problem.net, self.problem.layout.weights(at.mean), buffers, x)
+        rows = Rows(x, y, buffers)
+        at = self._safely(net, at, rows)
+        work = self._work(net, at, rows)
+        # Nets of a fleet have generations of their own, one after the other.
+        number = int(now.stream.step) * self.nets + net
+        slopes, values, nll = work.estimate(at, int(now.stream.step), rows, self._numbered(number))
+        told = {
+            "objective": float(_mean_of_known(values)) * self.fleet[net].objective.sign,
+            "scale": float(at.scale.log().mean().exp()),
+            "gradient": float(slopes.by_mean.norm()),
+        }
+        return Seen(at, slopes, buffers, _mean_of_known(nll), told)
 
     def _safely(self, net: int, at: Gaussian, rows: Rows) -> Gaussian:
         """The same with weights perturbed the less, the more they move the outputs on these rows, if so asked."""
@@ -201,8 +219,7 @@ class SearchTraining:
                 return call(self.problem.net, weights, dict(rows.buffers), x)
 
         found = sensitivity.TABLE[kind](run, self.problem.layout, at.mean, rows.x)
-        self.relative[net] = sensitivity.safe(found)
-        return replace(at, relative=self.relative[net])
+        return replace(at, relative=sensitivity.safe(found))
 
     def _numbered(self, number: int) -> Exchange:
         def exchange(_: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
