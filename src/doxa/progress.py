@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
+
+# What a search tells of each generation beside its values, and how it is called on the terminal.
+SEARCH = {"scale": "scale", "gradient": "‖∂mean‖", "scale_gradient": "‖∂log scale‖"}
+
+
+def told(row: Mapping[str, float], *values: str) -> str:
+    """A generation of a search in a line: values by name, the scale and the norms of the slopes."""
+    parts = [f"{name} {row[name]:.4g}" for name in values if name in row]
+    return "  ".join([*parts, *(f"{word} {row[name]:.2g}" for name, word in SEARCH.items())])
 
 
 class Progress:
@@ -55,7 +65,12 @@ class Progress:
         """What every member reached last: the middle and the extremes of a fleet."""
         if not rows:
             return
-        parts = [f"NLL {_middle(rows, 'nll', '.4f')}", f"KL {_middle(rows, 'kl', ',.0f')}"]
+        parts = [f"NLL {_middle(rows, 'nll', '.4f')}"]
+        if "objective" in rows[0]:  # of a search, which has no KL
+            known = [name for name in ("objective", *SEARCH) if name in rows[0]]
+            parts += [f"{SEARCH.get(name, name)} {_middle(rows, name, '.3g')}" for name in known]
+        else:
+            parts.append(f"KL {_middle(rows, 'kl', ',.0f')}")
         if "validation_nll" in rows[0]:
             parts.append(f"validation {_middle(rows, 'validation_nll', '.4f')}")
         self.words = "  ".join([f"{self.members} nets", *parts] if self.members > 1 else parts)

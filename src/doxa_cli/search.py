@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -135,9 +135,8 @@ def _act(
         put(told["return"])
     else:
         earned = f"{told['return']:.1f} ± {error:.1f} over {len(returns)} new episodes"
-        pairs(
-            [("return", earned), ("solved", "yes" if found.solved else "no"), ("generations", str(told["generations"]))]
-        )
+        solved = "yes" if found.solved else "no"
+        pairs([("return", earned), ("solved", solved), *_went(found.trajectory)])
 
 
 def _function(
@@ -192,4 +191,14 @@ def _show(name: str, found: Any, as_json: bool, quiet: bool) -> None:
         put(found.value)
     else:
         numbers = ", ".join(f"{v:.6g}" for v in told["best"])
-        pairs([("best", numbers), ("value", f"{found.value:.6g}"), ("generations", str(told["generations"]))])
+        pairs([("best", numbers), ("value", f"{found.value:.6g}"), *_went(found.trajectory)])
+
+
+def _went(trajectory: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
+    """How a search went: how many generations, and the scale and the norms of the slopes in the last of them."""
+    last = trajectory[-1]
+    return [
+        ("generations", str(len(trajectory))),
+        ("last scale", f"{last['scale']:.3g}"),
+        ("last gradient", f"{last['gradient']:.3g} by the mean, {last['scale_gradient']:.3g} by the log of the scales"),
+    ]

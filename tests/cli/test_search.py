@@ -27,6 +27,11 @@ def test_a_function_s_start_and_population_can_be_chosen(doxa: Command) -> None:
     assert found["generations"] == 5
 
 
+def test_how_a_search_went_is_told(doxa: Command) -> None:
+    said = doxa("search", "sphere", "--generations", "5").out
+    assert all(word in said for word in ("value", "generations", "last scale", "by the mean", "by the log of the"))
+
+
 def test_a_net_is_searched_into_a_run_that_can_be_judged(doxa: Command, tmp_path: Path) -> None:
     run = str(tmp_path / "run")
     common = ("--net", "mlp:16", "--population", "20", "--epochs", "3", "--lr", "0.01", "--out", run)

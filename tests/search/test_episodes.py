@@ -70,7 +70,7 @@ def test_a_pole_is_balanced_longer_and_longer() -> None:
     found = policy("CartPole-v1", small(), seed=3, generations=8, longest=150, progress=False)
     rows = found.trajectory
     assert rows[0]["return"] < 60 < 90 < rows[-1]["return"]
-    assert {"generation", "return", "highest", "middle", "scale", "gradient", "steps"} <= {*rows[-1]}
+    assert {"generation", "return", "highest", "middle", "scale", "gradient", "scale_gradient", "steps"} <= {*rows[-1]}
     assert float(found.play(20, seed=1, which="mean").mean()) > 100
     assert found.scenery.threshold == 475
     assert not found.solved

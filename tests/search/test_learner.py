@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import doxa
 from doxa import likelihoods, search
+from doxa.progress import Progress
 from doxa.search.learner import SearchTraining
 
 
@@ -76,9 +77,16 @@ def test_nets_of_any_kind_learn_without_gradients(kind: str, estimator: Any) -> 
     )
     history = belief.record.history
     assert history[-1]["nll"] < 0.9 * history[0]["nll"]
-    assert {"objective", "scale", "gradient"} <= {*history[0]}
+    assert {"objective", "scale", "gradient", "scale_gradient"} <= {*history[0]}
     assert float(belief.posterior.scale.min()) > 0
     assert belief.predict(rows()[0], 4).mean.shape == (len(rows()[1]), 2)
+
+
+def test_progress_shows_objective_scale_and_both_norms() -> None:
+    row = {"nll": 0.5, "kl": 0.0, "objective": 0.25, "scale": 0.1, "gradient": 7.0, "scale_gradient": 0.3}
+    shown = Progress(False, 1, 1, 0)
+    shown.epoch([row])
+    assert shown.words == "NLL 0.5000  objective 0.25  scale 0.1  ‖∂mean‖ 7  ‖∂log scale‖ 0.3"
 
 
 def test_what_was_searched_can_be_judged_pruned_and_saved(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 import doxa
-from doxa.search import Search, Settings, functions, maximise, minimise, shaping, variance
+from doxa.progress import told
+from doxa.search import Search, Settings, functions, maximise, minimise, scores, shaping, variance
 
 
 @pytest.mark.parametrize("name", functions.TABLE)
@@ -31,6 +32,25 @@ def test_one_vector_at_a_time_and_many_at_once_are_the_same_search() -> None:
     assert one.trajectory == many.trajectory
     assert one.path.shape == (21, 2)
     assert {"generation", "value", "lowest", "scale", "gradient"} <= {*one.trajectory[0]}
+
+
+@pytest.mark.parametrize("per", ["weight", "network"])
+def test_norms_of_both_slopes_are_told(per: str) -> None:
+    search = Search([1.0, -2.0], Settings(scale=0.5, per=per, shaping=shaping.raw, size=400))
+    at = search.at
+    points = search.ask()
+    values = functions.sphere(points)
+    row = search.tell(values)
+    by_mean, by_log = scores(at, (points - torch.tensor([1.0, -2.0])) / 0.5)
+    assert row["gradient"] == pytest.approx(float((values @ by_mean / 400).norm()), rel=1e-6)
+    assert row["scale_gradient"] == pytest.approx(float((values @ by_log / 400).norm()), rel=1e-6)
+
+
+def test_a_generation_in_a_line_has_fitness_scale_and_both_norms() -> None:
+    row = minimise(functions.sphere, [1.0, 2.0], generations=1).trajectory[0]
+    line = told(row, "value")
+    for name in ("value", "scale", "gradient", "scale_gradient"):
+        assert f"{row[name]:.2g}"[:3] in line
 
 
 def test_another_seed_is_another_search_and_the_same_seed_is_the_same() -> None:

@@ -58,6 +58,10 @@ class Slopes:
     by_mean: Tensor
     by_log_scale: Tensor
 
+    def norms(self) -> dict[str, float]:
+        """How long they are, by the names that records give them: ‖∂U/∂mean‖ and ‖∂U/∂log scale‖."""
+        return {"gradient": float(self.by_mean.norm()), "scale_gradient": float(self.by_log_scale.norm())}
+
 
 def scores(at: Gaussian, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     """The slopes of log p(mean + scale ∘ ε) by mean [N, P] and by log scale [N, G], for rows of noise [N, P].

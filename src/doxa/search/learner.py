@@ -204,7 +204,7 @@ class SearchTraining:
         told = {
             "objective": float(_mean_of_known(values)) * self.fleet[net].objective.sign,
             "scale": float(at.scale.log().mean().exp()),
-            "gradient": float(slopes.by_mean.norm()),
+            **slopes.norms(),
         }
         return Seen(at, slopes, buffers, _mean_of_known(nll), told)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from doxa.checkpoint import describe
 from doxa.errors import BadInput, whole
 from doxa.interrupt import gentle_interrupt
-from doxa.progress import Progress
+from doxa.progress import Progress, told
 from doxa.search import saved
 from doxa.search.ask_tell import Search, Settings
 from doxa.search.engines import copied
@@ -142,8 +142,7 @@ def minimise(
     with shown, gentle_interrupt() as stop, crew.working(partial(copied, under_way)) as exchange:
 
         def after(_: Minimising) -> None:
-            row = under_way.trajectory[-1]
-            shown.words = f"value {row['value']:.4g}  scale {row['scale']:.2g}  gradient {row['gradient']:.2g}"
+            shown.words = told(under_way.trajectory[-1], "value")
             shown.step(search.generation)
             file.after(under_way)
             if stop.is_set() and search.generation < under_way.generations:

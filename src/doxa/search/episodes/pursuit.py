@@ -13,7 +13,7 @@ from torch import Tensor
 
 from doxa.errors import Diverged, Interrupted
 from doxa.layout import not_finite
-from doxa.progress import Progress
+from doxa.progress import Progress, told
 from doxa.search.ask_tell import Search
 from doxa.search.episodes.actions import Bound
 from doxa.search.episodes.actors import Actors, Body
@@ -62,9 +62,7 @@ class Pursuit:
         with progress as shown:
             while self.done < self.generations and not self.solved:
                 self.generation()
-                row = self.trajectory[-1]
-                shown.words = f"return {row['return']:.1f}  mean {row['middle']:.1f}  scale {row['scale']:.3g}  "
-                shown.words += f"gradient {row['gradient']:.3g}"
+                shown.words = told(self.trajectory[-1], "return", "middle")
                 shown.step(self.done)
                 if self.folder is not None:
                     save(self)
@@ -97,6 +95,7 @@ class Pursuit:
                 "middle": middle,
                 "scale": row["scale"],
                 "gradient": row["gradient"],
+                "scale_gradient": row["scale_gradient"],
                 "steps": float(steps),
             }
         )
