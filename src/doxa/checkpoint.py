@@ -78,7 +78,7 @@ def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str
     if version > VERSION:
         raise BrokenFile(f"{path} has format version {version}; this Doxa reads up to {VERSION}: upgrade Doxa")
     if form != kind:
-        raise BrokenFile(f"{path} holds a {form}, not a {kind}")
+        raise BrokenFile(f"{path} holds a {form}, not a {kind}: choose another file or folder")
     return header, tensors
 
 

@@ -129,9 +129,9 @@ def test_a_search_goes_on_from_its_folder_to_the_same_bits(normalise: bool, tmp_
 def test_ctrl_c_saves_and_the_same_call_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, plain = reached(), Pursuit.generation
 
-    def interrupted(self: Pursuit) -> None:
-        plain(self)
-        if self.done == 3:
+    def interrupted(self: Pursuit, exchange: Any) -> None:
+        plain(self, exchange)
+        if self.search.generation == 3:
             import signal
 
             signal.raise_signal(signal.SIGINT)
@@ -144,6 +144,15 @@ def test_ctrl_c_saves_and_the_same_call_goes_on(tmp_path: Path, monkeypatch: pyt
         reached()
     monkeypatch.undo()
     assert torch.equal(reached(checkpoint=tmp_path, resume=True).mean.flat, whole.mean.flat)
+
+
+def test_a_file_of_another_search_or_net_is_refused(tmp_path: Path) -> None:
+    doxa.search.minimise(lambda w: w.square().sum(), [1.0], generations=2, checkpoint=tmp_path / "function")
+    with pytest.raises(doxa.BrokenFile, match=r"holds a doxa\.search, not a doxa\.policy_search: choose another"):
+        reached(checkpoint=tmp_path / "function", resume=True)
+    reached(checkpoint=tmp_path / "policy")
+    with pytest.raises(doxa.BadInput, match="written for another net"):
+        policy(Reach, nn.Linear(2, 1), longest=5, checkpoint=tmp_path / "policy", resume=True, progress=False)
 
 
 def test_normalisation_is_the_plain_statistics_of_all_observations(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 import doxa
+from doxa.checkpoint import read, write
 from doxa.progress import told
 from doxa.search import Search, Settings, functions, maximise, minimise, scores, shaping, variance
 
@@ -152,7 +153,7 @@ def test_a_search_goes_on_where_it_was_saved_to_the_same_bits(tmp_path: Path) ->
 
 def test_a_saved_search_is_not_overwritten_and_not_mixed_up(tmp_path: Path) -> None:
     minimise(functions.sphere, [1.0], generations=3, checkpoint=tmp_path)
-    with pytest.raises(doxa.BadInput, match="already holds a search"):
+    with pytest.raises(doxa.BadInput, match="already holds a run"):
         minimise(functions.sphere, [1.0], generations=3, checkpoint=tmp_path)
     with pytest.raises(doxa.BadInput, match="seed: 0 there, 1 here"):
         minimise(functions.sphere, [1.0], generations=3, checkpoint=tmp_path, resume=True, seed=1)
@@ -171,3 +172,25 @@ def test_a_search_stopped_by_hand_is_saved_and_goes_on(tmp_path: Path) -> None:
         minimise(f, [1.0, 2.0], generations=10, checkpoint=tmp_path, checkpoint_every=100)
     again = minimise(f, [1.0, 2.0], generations=10, checkpoint=tmp_path, resume=True)
     assert torch.equal(again.path, minimise(functions.sphere, [1.0, 2.0], generations=10).path)
+
+
+def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> None:
+    x = torch.randn(16, 2)
+    keys: dict[str, Any] = {"learner": doxa.learners.point(), "likelihood": doxa.likelihoods.gaussian(1.0)}
+    doxa.fit(doxa.nets.mlp(2, (3,), 2), (x, x), epochs=1, checkpoint=tmp_path, progress=False, **keys)
+    before = (tmp_path / "checkpoint.doxa").read_bytes()
+    with pytest.raises(doxa.BadInput, match="already holds a run"):
+        minimise(functions.sphere, [1.0], checkpoint=tmp_path)
+    with pytest.raises(doxa.BrokenFile, match=r"holds a doxa\.training, not a doxa\.search: choose another"):
+        minimise(functions.sphere, [1.0], checkpoint=tmp_path, resume=True)
+    assert (tmp_path / "checkpoint.doxa").read_bytes() == before
+
+
+def test_a_file_whose_parts_are_missing_is_named(tmp_path: Path) -> None:
+    minimise(functions.sphere, [1.0], generations=2, checkpoint=tmp_path)
+    path = tmp_path / "checkpoint.doxa"
+    header, tensors = read(path, "doxa.search")
+    del tensors["coordinate"]
+    write(path, "doxa.search", {k: v for k, v in header.items() if k not in ("format", "version")}, tensors)
+    with pytest.raises(doxa.BrokenFile, match="another version of Doxa"):
+        minimise(functions.sphere, [1.0], generations=2, checkpoint=tmp_path, resume=True)

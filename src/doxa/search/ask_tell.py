@@ -140,8 +140,8 @@ class Search:
     def tell(self, values: Any, here: Tensor | None = None) -> dict[str, float]:
         """Take the values of the points that were asked for; what came of it, by name.
 
-        That is the mean and the lowest value, the scale they were drawn with (the geometric mean of all scales), and the
-        norms of the slopes by the mean, `gradient`, and by the logarithms of the scales, `scale_gradient`.
+        That is the mean and the lowest value, the scale they were drawn with (the geometric mean of all), and the norms
+        of the slopes by the mean, `gradient`, and by the logarithms of the scales, `scale_gradient`.
         Where some were lost, `here` says of which points these are the values.
         """
         given = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device)

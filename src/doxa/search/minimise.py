@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,16 +14,16 @@ from torch import Tensor
 
 from doxa.checkpoint import describe
 from doxa.errors import BadInput, whole
-from doxa.interrupt import gentle_interrupt
-from doxa.progress import Progress, told
-from doxa.search import saved
+from doxa.progress import told
 from doxa.search.ask_tell import Search, Settings
-from doxa.search.engines import copied
 from doxa.search.engines.contract import Engine, Exchange
 from doxa.search.engines.in_process import InProcess
+from doxa.search.saved import File
+from doxa.search.under_way import accompany, pursue
 
 Objective = Callable[[Tensor], Any]
 
+KIND = "doxa.search"  # of its files
 PATH = 1 << 24  # numbers of means that are remembered
 PLATEAU = 100  # generations without any difference between values, after which there is nothing left to go by
 
@@ -41,12 +41,13 @@ class Found:
 
 
 class Minimising:
-    """A search for the lowest value of a function under way."""
+    """A search for the lowest value of a function under way; of the negative of one, it tells what is the highest."""
 
     def __init__(
         self, search: Search, f: Objective, batched: bool, generations: int, tolerance: float, parts: int
     ) -> None:
         self.search, self.f, self.batched = search, f, batched
+        self.sign = -1.0 if isinstance(f, Negative) else 1.0
         self.generations, self.tolerance, self.parts = generations, tolerance, parts
         self.best, self.lowest, self.flat = search.mean.clone(), math.inf, 0
         self.trajectory: list[dict[str, float]] = []
@@ -55,29 +56,25 @@ class Minimising:
 
     def follow(self, exchange: Exchange) -> None:
         """Go on beside the search that this is a copy of, by what it and all others find."""
-        self.go(exchange)
+        accompany(self, exchange)
 
-    @torch.no_grad()
-    def go(self, exchange: Exchange, after: Callable[[Minimising], None] = lambda under_way: None) -> None:
-        """Generation by generation, until there is nothing left to gain; `after` each of them is told."""
+    def generation(self, exchange: Exchange) -> None:
+        """Have every point evaluated, and tell the search."""
         search = self.search
-        while search.generation < self.generations and not self.done:
-            blocks = search.blocks(self.parts)
-            found = exchange(search.generation, self._evaluate, blocks)
-            values, here = search.wanted.arrived(found, blocks)
-            self._keep_best(values, here)
-            same = len(values) > 0 and bool((values.isfinite() & (values == values[0])).all())
-            self.flat = self.flat + 1 if same else 0
-            self.trajectory.append(search.tell(values, here))
-            if self.remembers:
-                self.path.append(search.mean.clone())
-            after(self)
+        blocks = search.blocks(self.parts)
+        values, here = search.wanted.arrived(exchange(search.generation, self.evaluate, blocks), blocks)
+        self._keep_best(values, here)
+        self.trajectory.append(search.tell(values, here))
+        same = len(values) > 0 and bool((values.isfinite() & (values == values[0])).all())
+        self.flat = self.flat + 1 if same else 0
+        if self.remembers:
+            self.path.append(search.mean.clone())
 
-    def _evaluate(self, units: slice) -> Tensor:
+    def evaluate(self, units: slice) -> Tensor:
         return evaluated_at(self.f, self.batched, self.search.points(units))
 
     @property
-    def done(self) -> bool:
+    def over(self) -> bool:
         """Whether nothing is left to gain."""
         near = self.tolerance * self.search.mean.abs().max().clamp_min(1)
         return self.flat >= PLATEAU or bool((self.search.at.scale <= near).all())
@@ -92,14 +89,40 @@ class Minimising:
             self.best = self.search.points(slice(unit, unit + 1))[number % per_unit].clone()
             self.lowest = float(values[k])
 
-    def found(self) -> Found:
-        """What it came to: the best point that was tried, the last mean among them."""
-        search = self.search
-        middle = float(evaluated_at(self.f, self.batched, search.mean[None])[0])
+    def try_mean(self) -> None:
+        """Let the last mean count among the points that were tried."""
+        middle = float(evaluated_at(self.f, self.batched, self.search.mean[None])[0])
         if middle < self.lowest:
-            self.best, self.lowest = search.mean.clone(), middle
+            self.best, self.lowest = self.search.mean.clone(), middle
+
+    def words(self) -> str:
+        return told(self._row(self.trajectory[-1]), "value")
+
+    def found(self) -> Found:
+        """What it has come to: the best point that was tried."""
+        search = self.search
         path = torch.stack(self.path if self.remembers else [search.mean])
-        return Found(self.best, self.lowest, search.mean.clone(), search.at.scales, self.trajectory, path)
+        rows = [self._row(row) for row in self.trajectory]
+        return Found(self.best, self.sign * self.lowest, search.mean.clone(), search.at.scales, rows, path)
+
+    def _row(self, row: dict[str, float]) -> dict[str, float]:
+        """A generation as told to who asked for the lowest, or for the highest."""
+        if self.sign > 0:
+            return row
+        rest = {k: v for k, v in row.items() if k not in ("value", "lowest")}
+        return {**rest, "value": -row["value"], "highest": -row["lowest"]}
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        path = {"path": torch.stack(self.path)} if self.remembers else {}
+        return {"lowest": self.lowest, "flat": self.flat}, {"best": self.best, **path}
+
+    def load(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        self.best, self.lowest, self.flat = tensors["best"].to(self.search.mean), header["lowest"], header["flat"]
+        if "path" in tensors and self.remembers:
+            self.path = list(tensors["path"].to(self.search.mean))
+
+    def require_fit(self, path: Path, header: Mapping[str, Any]) -> None:
+        """Where it began is among its settings: there is nothing else to fit."""
 
 
 @torch.no_grad()
@@ -134,21 +157,9 @@ def minimise(
     crew = InProcess() if engine is None else engine
     under_way = Minimising(search, f, batched, whole("generations", generations), tolerance, crew.parts)
     asked = {"seed": seed, "start": describe(_start(start)), "parts": crew.parts, **describe(search.settings)}
-    file = saved.File(checkpoint, asked, whole("checkpoint_every", checkpoint_every), resume)
-    file.reopen(under_way)
-    if not crew.leads:
-        file.folder = None
-    shown = Progress(progress and crew.leads, under_way.generations, 1, search.generation, unit="generation")
-    with shown, gentle_interrupt() as stop, crew.working(partial(copied, under_way)) as exchange:
-
-        def after(_: Minimising) -> None:
-            shown.words = told(under_way.trajectory[-1], "value")
-            shown.step(search.generation)
-            file.after(under_way)
-            if stop.is_set() and search.generation < under_way.generations:
-                raise file.interrupted(under_way)
-
-        under_way.go(exchange, after)
+    file = File(KIND, checkpoint, asked, whole("checkpoint_every", checkpoint_every), resume)
+    pursue(under_way, crew, file, progress)
+    under_way.try_mean()
     return under_way.found()
 
 
@@ -158,11 +169,7 @@ def _start(start: Any) -> Any:
 
 def maximise(f: Objective, start: Any, **more: Any) -> Found:
     """The highest value of `f` over a vector: `minimise` of −f, with values and trajectory given as those of f."""
-    found = minimise(Negative(f), start, **more)
-    rows = [{**row, "value": -row["value"], "highest": -row["lowest"]} for row in found.trajectory]
-    for row in rows:
-        del row["lowest"]
-    return Found(found.best, -found.value, found.mean, found.scale, rows, found.path)
+    return minimise(Negative(f), start, **more)
 
 
 @dataclass(frozen=True)

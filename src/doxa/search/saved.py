@@ -1,98 +1,86 @@
-"""A search over a vector as a file, and back: all that an exact resume needs."""
+"""A search as a file, and back: all that an exact resume needs."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
 from doxa import checkpoint as files
-from doxa.errors import BadInput, Interrupted
+from doxa.errors import BadInput, BrokenFile, Interrupted
+from doxa.resume import CHECKPOINT, versions
+from doxa.search.ask_tell import Search
 from doxa.search.gaussian import Gaussian
 from doxa.search.importance_mixing import Memory
 
 if TYPE_CHECKING:
-    from doxa.search.minimise import Minimising
+    from doxa.search.under_way import UnderWay
 
-STATE, NAME = "doxa.search", "search.doxa"
+OPTIMISER = "optimiser."
 
 
 class File:
-    """Where a search is kept, if it is; whole or not at all."""
+    """Where a search of some kind is kept, if it is; whole or not at all."""
 
     def __init__(
-        self, folder: str | PathLike[str] | None, settings: Mapping[str, Any], every: int, resume: bool
+        self, kind: str, folder: str | PathLike[str] | None, settings: Mapping[str, Any], every: int, resume: bool
     ) -> None:
-        self.folder = None if folder is None else Path(folder)
+        self.kind, self.folder = kind, None if folder is None else Path(folder)
         self.settings, self.every, self.resume = dict(settings), every, resume
 
-    def reopen(self, under_way: Minimising) -> None:
+    def reopen(self, under_way: UnderWay) -> None:
         """Start afresh, or where the file stands."""
         if self.folder is None:
             if self.resume:
-                raise BadInput("resume=True needs the folder of the search to go on with: pass checkpoint=")
+                raise BadInput("resume=True needs the folder of the run to go on with: pass checkpoint=")
             return
         if self.folder.exists() and not self.folder.is_dir():
             raise BadInput(f"checkpoint must be a folder, but {self.folder} is a file; choose another name")
-        path = self.folder / NAME
+        path = self.folder / CHECKPOINT
         if not path.exists():
             return
         if not self.resume:
             raise BadInput(
-                f"{self.folder} already holds a search; pass resume=True to go on with it, or choose another folder"
+                f"{self.folder} already holds a run; pass resume=True to go on with it, or choose another folder"
             )
-        header, tensors = files.read(path, STATE)
-        changed = [
-            f"{k}: {header['settings'].get(k)} there, {v} here"
-            for k, v in self.settings.items()
-            if header["settings"].get(k) != v
-        ]
+        header, tensors = files.read(path, self.kind)
+        under_way.require_fit(path, header)
+        self._require_same(path, header)
+        try:
+            restore(under_way.search, header, tensors)
+            under_way.trajectory = header["trajectory"]
+            under_way.load(header, tensors)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise BrokenFile(f"{path} was written by another version of Doxa ({error!r})") from error
+
+    def _require_same(self, path: Path, header: Mapping[str, Any]) -> None:
+        there = header["settings"]
+        changed = [f"{k}: {there.get(k)} there, {v} here" for k, v in self.settings.items() if there.get(k) != v]
         if changed:
             raise BadInput(
-                f"{path} belongs to a search with other settings ({'; '.join(changed)}); use the same call to go on"
+                f"{path} belongs to a run with other settings ({'; '.join(changed)}); use the same call to go on"
             )
-        _load(under_way, header, tensors)
+        if header["versions"] != versions():
+            warnings.warn(
+                f"{path} was written by {header['versions']}, this is {versions()}: bits may differ", stacklevel=5
+            )
 
-    def after(self, under_way: Minimising) -> None:
+    def after(self, under_way: UnderWay, last: bool) -> None:
         """Save what a generation came to, if it is its turn."""
-        last = under_way.done or under_way.search.generation == under_way.generations
         if self.folder is not None and (under_way.search.generation % self.every == 0 or last):
             self.save(under_way)
 
-    def save(self, under_way: Minimising) -> None:
+    def save(self, under_way: UnderWay) -> None:
         assert self.folder is not None
-        search = under_way.search
-        state = search.optimiser.state_dict()["state"]
-        header = {
-            "settings": self.settings,
-            "generation": search.generation,
-            "lowest": under_way.lowest,
-            "flat": under_way.flat,
-            "rate": search.rate,
-            "trajectory": under_way.trajectory,
-            "optimiser": {
-                f"{i}.{k}": v for i, own in state.items() for k, v in own.items() if not isinstance(v, Tensor)
-            },
-        }
-        tensors = {"mean": search.mean, "coordinate": search.coordinate, "best": under_way.best}
-        tensors |= {
-            f"optimiser.{i}.{k}": v for i, own in state.items() for k, v in own.items() if isinstance(v, Tensor)
-        }
-        if search.larger is not None:
-            tensors["larger"] = search.larger
-        if search.memory is not None:
-            old = search.memory
-            tensors |= {"old.mean": old.at.mean, "old.scale": old.at.scale}
-            tensors |= {"old.points": old.points, "old.values": old.values}
-        if under_way.remembers:
-            tensors["path"] = torch.stack(under_way.path)
-        files.write(self.folder / NAME, STATE, header, tensors)
+        (header, tensors), (own, more) = packed(under_way.search), under_way.state()
+        told = {"settings": self.settings, "versions": versions(), "trajectory": under_way.trajectory}
+        files.write(self.folder / CHECKPOINT, self.kind, {**told, **header, **own}, {**tensors, **more})
 
-    def interrupted(self, under_way: Minimising) -> Interrupted:
+    def interrupted(self, under_way: UnderWay) -> Interrupted:
         """What is said, and kept, when a search is stopped by hand."""
         words = f"stopped after generation {under_way.search.generation} of {under_way.generations}"
         if self.folder is None:
@@ -105,24 +93,43 @@ class File:
         return Interrupted(words, under_way.found())
 
 
-def _load(under_way: Minimising, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    search = under_way.search
-    search.mean.copy_(tensors["mean"])
-    search.coordinate.copy_(tensors["coordinate"])
-    search.generation = header["generation"]
-    under_way.best, under_way.lowest, under_way.flat = tensors["best"].clone(), header["lowest"], header["flat"]
-    under_way.trajectory = header["trajectory"]
-    if "path" in tensors and under_way.remembers:
-        under_way.path = list(tensors["path"].clone())
-    state: dict[int, dict[str, Any]] = {}
-    named = {k.removeprefix("optimiser."): v for k, v in tensors.items() if k.startswith("optimiser.")}
-    for name, value in (*named.items(), *header["optimiser"].items()):
-        number, _, field = name.partition(".")
-        state.setdefault(int(number), {})[field] = value
-    if "larger" in tensors:
-        search.larger = tensors["larger"].clone()
-    if "old.points" in tensors:
-        at = Gaussian(tensors["old.mean"].clone(), tensors["old.scale"].clone(), search.groups)
-        search.recall(Memory(at, tensors["old.points"].clone(), tensors["old.values"].clone()))
-    search.optimiser.load_state_dict({**search.optimiser.state_dict(), "state": state})
-    search.optimiser.param_groups[1]["lr"] = header["rate"]
+def packed(search: Search) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """A search's state as numbers and tensors."""
+    state, numbers = search.state(), dict[str, Any]()
+    tensors: dict[str, Tensor] = {"mean": state["mean"], "coordinate": state["coordinate"]}
+    for index, own in state["optimiser"]["state"].items():
+        for name, value in own.items():
+            (tensors if isinstance(value, Tensor) else numbers)[f"{OPTIMISER}{index}.{name}"] = value
+    if search.larger is not None:
+        tensors["larger"] = search.larger
+    if search.memory is not None:
+        old = search.memory
+        tensors |= {"old.mean": old.at.mean, "old.scale": old.at.scale}
+        tensors |= {"old.points": old.points, "old.values": old.values}
+    return {"generation": search.generation, "rate": search.rate, "optimiser": numbers}, tensors
+
+
+def restore(search: Search, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Put a search to where it was packed."""
+    here = {k: t.to(search.mean) for k, t in tensors.items() if k.startswith("old.") or k == "larger"}
+    states: dict[int, dict[str, Any]] = {}
+    for name, value in (*tensors.items(), *header["optimiser"].items()):
+        if name.startswith(OPTIMISER):
+            index, _, part = name.removeprefix(OPTIMISER).partition(".")
+            states.setdefault(int(index), {})[part] = value
+    optimiser = {**search.optimiser.state_dict(), "state": states}
+    optimiser["param_groups"][1]["lr"] = header["rate"]
+    memory = None
+    if "old.points" in here:
+        at = Gaussian(here["old.mean"], here["old.scale"], search.groups)
+        memory = Memory(at, here["old.points"], here["old.values"])
+    search.load(
+        {
+            "mean": tensors["mean"],
+            "coordinate": tensors["coordinate"],
+            "generation": header["generation"],
+            "optimiser": optimiser,
+            "memory": memory,
+            "larger": here.get("larger"),
+        }
+    )

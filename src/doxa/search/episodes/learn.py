@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,17 +11,17 @@ from torch import nn
 
 from doxa import checkpoint as files
 from doxa.errors import BadInput, whole
-from doxa.interrupt import gentle_interrupt
 from doxa.layout import mode
-from doxa.progress import Progress
 from doxa.search.ask_tell import Search, Settings
+from doxa.search.engines.in_process import InProcess
 from doxa.search.episodes.actions import Bound, tanh
 from doxa.search.episodes.actors import Body
-from doxa.search.episodes.pursuit import Pursuit
+from doxa.search.episodes.pursuit import KIND, Pursuit
 from doxa.search.episodes.result import Policy
-from doxa.search.episodes.saving import reopen
 from doxa.search.episodes.sight import blank
 from doxa.search.episodes.stage import Environment, Scenery
+from doxa.search.saved import File
+from doxa.search.under_way import pursue
 
 # What serves policies better than the defaults of a search: few perturbations and long steps, so as to learn often.
 USUAL = {"scale": 0.5, "size": 40, "lr": 2.0}
@@ -78,6 +77,7 @@ def policy(
                 "refresh and adapts compare returns of one generation with another's, which had other episodes; leave "
                 "them out"
             )
+        crew = InProcess()
         pursuit = Pursuit(
             search=Search(body.start, own, seed),
             scenery=scenery,
@@ -88,25 +88,24 @@ def policy(
             common=common,
             target=goal,
             generations=whole("generations", generations),
-            folder=None if checkpoint is None else Path(checkpoint),
-            settings={
-                "environment": scenery.name,
-                "longest": scenery.longest,
-                "net": files.describe(net),
-                "search": files.describe(own),
-                "seed": seed,
-                "episodes": episodes,
-                "common": common,
-                "normalise": normalise,
-                "bound": files.describe(bound),
-                "target": goal,
-            },
+            parts=crew.parts,
             sight=blank(scenery.shape) if normalise else None,
         )
-        reopen(pursuit, resume)
-        with gentle_interrupt() as stop:
-            pursuit.go(stop, Progress(progress, pursuit.generations, 1, pursuit.done, unit="generation"))
-    return pursuit.policy()
+        asked = {
+            "environment": scenery.name,
+            "longest": scenery.longest,
+            "net": files.describe(net),
+            "search": files.describe(own),
+            "seed": seed,
+            "episodes": episodes,
+            "common": common,
+            "normalise": normalise,
+            "bound": files.describe(bound),
+            "target": goal,
+            "parts": crew.parts,
+        }
+        pursue(pursuit, crew, File(KIND, checkpoint, asked, 1, resume), progress)
+    return pursuit.found()
 
 
 def _target(target: Any, scenery: Scenery) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -19,11 +20,27 @@ from doxa.search.episodes.stage import Scenery, Stage
 
 @dataclass(frozen=True)
 class Played:
-    """What came of episodes: returns [N, E], the statistics of all observations, and how many steps it took."""
+    """What came of episodes: returns [N, E], and the statistics of all observations, one a step."""
 
     returns: Tensor
     seen: Sight
-    steps: int
+
+    @property
+    def steps(self) -> int:
+        return self.seen.count
+
+    def packed(self) -> Tensor:
+        """As numbers that travel: what was seen, and the mean return of each policy."""
+        seen = self.seen
+        count = seen.mean.new_tensor([seen.count])
+        return torch.cat([count, seen.mean.flatten(), seen.squares.flatten(), self.returns.mean(1)])
+
+
+def unpacked(numbers: Tensor, shape: tuple[int, ...]) -> Played:
+    """What came of episodes in an environment with such observations, with the mean of each policy's returns [N, 1]."""
+    width = math.prod(shape)
+    mean, squares = (part.view(shape) for part in numbers[1 : 1 + 2 * width].split(width))
+    return Played(numbers[1 + 2 * width :, None], Sight(int(numbers[0]), mean, squares))
 
 
 @torch.no_grad()
@@ -58,7 +75,7 @@ def rollout(
         raise Diverged(
             f"an episode of {scenery.name} with seed {flat[k]} returned {returns[k]}: its rewards are not all finite"
         )
-    return Played(torch.from_numpy(returns).view(len(seeds), -1), watcher.sight, watcher.count)
+    return Played(torch.from_numpy(returns).view(len(seeds), -1), watcher.sight)
 
 
 def _shown(sight: Sight | None) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
