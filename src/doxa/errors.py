@@ -19,12 +19,15 @@ class BadInput(DoxaError, ValueError):
 class Diverged(DoxaError, ArithmeticError):
     """Training left the finite numbers; the last good checkpoint is untouched.
 
-    Of a fleet, `beliefs` holds what the others learned, None for those that diverged, and `troubles` says who did.
+    Of a fleet, `beliefs` holds what the others learned, None for those that diverged, and `troubles` says who did. Of a
+    search, `found` holds what it had come to before the generation in which it diverged.
     """
 
-    def __init__(self, message: str, beliefs: Any = None, troubles: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self, message: str, beliefs: Any = None, troubles: Mapping[int, str] | None = None, found: Any = None
+    ) -> None:
         super().__init__(message)
-        self.beliefs = beliefs
+        self.beliefs, self.found = beliefs, found
         self.troubles = dict(troubles or {})
 
     @classmethod

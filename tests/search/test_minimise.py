@@ -15,7 +15,7 @@ from torch import Tensor
 import doxa
 from doxa.checkpoint import read, write
 from doxa.progress import told
-from doxa.search import Search, Settings, functions, maximise, minimise, scores, shaping, variance
+from doxa.search import Search, Settings, functions, maximise, minimise, plain, scores, shaping, variance
 
 
 @pytest.mark.parametrize("name", functions.TABLE)
@@ -172,6 +172,113 @@ def test_a_search_stopped_by_hand_is_saved_and_goes_on(tmp_path: Path) -> None:
         minimise(f, [1.0, 2.0], generations=10, checkpoint=tmp_path, checkpoint_every=100)
     again = minimise(f, [1.0, 2.0], generations=10, checkpoint=tmp_path, resume=True)
     assert torch.equal(again.path, minimise(functions.sphere, [1.0, 2.0], generations=10).path)
+
+
+WILD: dict[str, Any] = {"gradient": plain, "shaping": shaping.raw, "per": "network", "tolerance": 0.0}
+
+
+@pytest.mark.parametrize("seek", [minimise, maximise])
+def test_what_diverges_keeps_the_path_and_says_what_to_change(seek: Any) -> None:
+    with pytest.raises(doxa.Diverged, match=r"Lower lr.*natural gradients.*z-score.*error's \.found") as error:
+        seek(steep if seek is minimise else steep_down, [0.5, 0.5], lr=0.3, generations=500, **WILD)
+    found = error.value.found
+    assert len(found.trajectory) >= 2
+    assert found.path.shape == (len(found.trajectory) + 1, 2)
+    assert bool(found.path.isfinite().all())
+    assert torch.equal(found.path[-1], found.mean)
+    assert abs(found.value) == float(steep(found.best)) < 1
+    assert (found.value > 0) is (seek is minimise)
+    assert ("lowest" if seek is minimise else "highest") in found.trajectory[0]
+
+
+def steep(w: Tensor) -> Tensor:
+    return w.pow(4).sum()
+
+
+def steep_down(w: Tensor) -> Tensor:
+    return -steep(w)
+
+
+MIXING = {"refresh": 0.2, "antithetic": False}  # which has old values to compare with where no new one is a number
+
+
+@pytest.mark.parametrize(
+    ("bad", "more"),
+    [
+        ("values", {}),
+        ("values", {"optimiser": torch.optim.Adam}),
+        ("values", {"adapts": True, "scale_lr": 0.2}),
+        ("step", {}),
+        ("step", {"optimiser": torch.optim.Adam}),
+        ("step", {"adapts": True, "scale_lr": 0.2}),
+        ("step", MIXING),
+    ],
+)
+def test_a_generation_that_cannot_be_told_changes_nothing(bad: str, more: Any) -> None:
+    whole, search = (Search([1.0, 2.0], Settings(**more)) for _ in range(2))
+    for _ in range(3):
+        whole.tell(functions.sphere(whole.ask()))
+        search.tell(functions.sphere(search.ask()))
+    if bad == "values":
+        with pytest.raises(doxa.Diverged, match="not finite at any"):
+            search.tell(torch.full((search.wanted.size,), math.nan))
+    else:
+        rate, search.optimiser.param_groups[0]["lr"] = search.optimiser.param_groups[0]["lr"], math.inf
+        with pytest.raises(doxa.Diverged, match=r"beyond all numbers\. Lower lr"):
+            search.tell(functions.sphere(search.ask()))
+        search.optimiser.param_groups[0]["lr"] = rate
+    for _ in range(3):
+        whole.tell(functions.sphere(whole.ask()))
+        search.tell(functions.sphere(search.ask()))
+    assert torch.equal(whole.mean, search.mean)
+    assert torch.equal(whole.coordinate, search.coordinate)
+
+
+class Breaks:
+    """A sphere that is nowhere a number, or raises, after so many calls."""
+
+    def __init__(self, calls: int, how: Any) -> None:
+        self.calls, self.how = calls, how
+
+    def __call__(self, w: Tensor) -> Any:
+        self.calls -= 1
+        return functions.sphere(w) if self.calls >= 0 else self.how()
+
+
+def burnt() -> float:
+    raise ZeroDivisionError("the oven is hot")
+
+
+@pytest.mark.parametrize("how", [lambda: math.nan, lambda: math.inf, burnt, lambda: torch.ones(3)])
+def test_whatever_ends_a_search_what_was_done_before_is_kept_and_goes_on(how: Any, tmp_path: Path) -> None:
+    whole = minimise(functions.sphere, [1.0, 2.0], generations=12)
+    # A generation is fifty calls: the eighth breaks, all of it.
+    with pytest.raises((doxa.Diverged, ZeroDivisionError, doxa.BadInput)) as error:
+        minimise(Breaks(350, how), [1.0, 2.0], generations=12, checkpoint=tmp_path, checkpoint_every=5)
+    said = " ".join([str(error.value), *getattr(error.value, "__notes__", [])])
+    if isinstance(error.value, doxa.Diverged):
+        assert len(error.value.found.trajectory) == 7
+    assert "7 of 12 generations were done before, and are kept in" in said
+    again = minimise(functions.sphere, [1.0, 2.0], generations=12, checkpoint=tmp_path, resume=True)
+    assert torch.equal(again.path, whole.path)
+    assert again.trajectory == whole.trajectory
+    assert torch.equal(again.best, whole.best)
+
+
+def test_what_was_found_when_stopped_is_of_the_asked_direction() -> None:
+    calls = []
+
+    def f(w: Tensor) -> Tensor:
+        calls.append(1)
+        if len(calls) == 70:
+            signal.raise_signal(signal.SIGINT)
+        return 3 - functions.sphere(w)
+
+    with pytest.raises(doxa.Interrupted) as stopped:
+        maximise(f, [2.0, 1.0])
+    found = stopped.value.belief
+    assert found.value == float(3 - functions.sphere(found.best))
+    assert found.trajectory[-1]["highest"] <= found.value <= 3
 
 
 def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,12 @@ from doxa.search.shaping import Shaping
 Make = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
 
 PER = ("weight", "network")
+
+CALMER = (
+    "Lower lr and scale_lr, take natural gradients (gradient=doxa.search.natural), let values count by their z-score "
+    "or rank (shaping=doxa.search.shaping.z_score, utilities), or search the logarithm of the scales "
+    "(coordinate=doxa.search.log_scale)"
+)
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,8 @@ class Search:
 
         That is the mean and the lowest value, the scale they were drawn with (the geometric mean of all), and the norms
         of the slopes by the mean, `gradient`, and by the logarithms of the scales, `scale_gradient`.
-        Where some were lost, `here` says of which points these are the values.
+        Where some were lost, `here` says of which points these are the values. A generation whose step cannot be taken
+        is an error, and changes nothing.
         """
         given = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device)
         arrived = torch.ones(self.wanted.size, dtype=torch.bool) if here is None else here
@@ -152,20 +160,22 @@ class Search:
                 "points that were asked for"
             )
         at = self.at
-        slopes = self._slopes(at, given, arrived)
+        slopes, memory = self._slopes(at, given, arrived)
         by_mean, by_scale = self.settings.gradient(slopes, at, self.settings.coordinate)
         if not bool(by_mean.isfinite().all() and by_scale.isfinite().all()):
             raise Diverged(
-                f"the gradient is no longer finite in generation {self.generation}: the scales have come down to "
-                f"{float(at.scale.min()):.3g}. Take natural gradients, or coordinate=doxa.search.log_scale"
+                f"the gradient is no longer finite in generation {self.generation + 1}: the scales have come down to "
+                f"{float(at.scale.min()):.3g}. {CALMER}"
             )
-        self.mean.grad, self.coordinate.grad = by_mean, by_scale
-        if self.settings.adapts:
-            self._adapt(at, given, arrived, by_scale)
-        if self.settings.decay:
-            self.mean.mul_(1 - self.settings.lr * self.settings.decay)
-        self.optimiser.step()
-        self.coordinate.copy_(self.settings.coordinate.within(self.coordinate))
+        before = self.mean.clone(), self.coordinate.clone(), copy.deepcopy(self.optimiser.state_dict())
+        rate, larger = self._adapted(at, given, arrived, by_scale, memory)
+        self._step(by_mean, by_scale, rate)
+        if not bool(self.mean.isfinite().all() and self.at.scale.isfinite().all()):
+            self.mean.copy_(before[0])
+            self.coordinate.copy_(before[1])
+            self.optimiser.load_state_dict(before[2])
+            raise Diverged(f"the step of generation {self.generation + 1} leads beyond all numbers. {CALMER}")
+        self.larger, self.memory = larger, memory
         self.generation += 1
         self._mix()
         every = given if self.memory is None else self.memory.values
@@ -178,12 +188,20 @@ class Search:
             **slopes.norms(),
         }
 
-    def _slopes(self, at: Gaussian, given: Tensor, arrived: Tensor) -> Slopes:
-        """Those by all points of the generation, old and new."""
+    def _step(self, by_mean: Tensor, by_scale: Tensor, rate: float) -> None:
+        self.optimiser.param_groups[1]["lr"] = rate
+        self.mean.grad, self.coordinate.grad = by_mean, by_scale
+        if self.settings.decay:
+            self.mean.mul_(1 - self.settings.lr * self.settings.decay)
+        self.optimiser.step()
+        self.coordinate.copy_(self.settings.coordinate.within(self.coordinate))
+
+    def _slopes(self, at: Gaussian, given: Tensor, arrived: Tensor) -> tuple[Slopes, Memory | None]:
+        """Those by all points of the generation, old and new, and what to remember of it."""
         shaping, baseline = self.settings.shaping, self.settings.baseline
         if self.settings.refresh is None:
             weights = self.population.weighed(given, arrived, shaping, baseline)
-            return self.population.slopes(at, self.generation, weights)
+            return self.population.slopes(at, self.generation, weights), None
         points = (
             self.ask()[arrived]
             if self.mixed is None
@@ -191,25 +209,29 @@ class Search:
         )
         values = given if self.mixed is None else torch.cat([self.mixed.values, given])
         # The mean and the scales move in place: what was drawn from them is remembered with copies.
-        self.memory = Memory(Gaussian(at.mean.clone(), at.scale.clone(), at.groups), points, values)
+        memory = Memory(Gaussian(at.mean.clone(), at.scale.clone(), at.groups), points, values)
         by_mean, by_log = scores(at, (points - at.mean) / at.scales)
         weights = self.population.shaped(values, shaping, baseline) / len(values)
-        return Slopes(weights @ by_mean, weights @ by_log)
+        return Slopes(weights @ by_mean, weights @ by_log), memory
 
     @property
     def rate(self) -> float:
         """That of the scales, as it is now."""
         return float(self.optimiser.param_groups[1]["lr"])
 
-    def _adapt(self, at: Gaussian, given: Tensor, arrived: Tensor, by_scale: Tensor) -> None:
-        """Choose the rate of the next step of the scales by what a larger last one would have led to."""
+    def _adapted(
+        self, at: Gaussian, given: Tensor, arrived: Tensor, by_scale: Tensor, memory: Memory | None
+    ) -> tuple[float, Tensor | None]:
+        """The rate of the next step of the scales, and where a larger one would lead: asked after, it says the next."""
+        if not self.settings.adapts:
+            return self.rate, None
+        rate = self.rate
         if self.larger is not None:
-            points = self.ask()[arrived] if self.memory is None else self.memory.points
-            values = given if self.memory is None else self.memory.values
+            points = self.ask()[arrived] if memory is None else memory.points
+            values = given if memory is None else memory.values
             other = Gaussian(at.mean, self.settings.coordinate.scale(self.larger), self.groups)
-            first = self.settings.scale_rate(len(self.mean))
-            self.optimiser.param_groups[1]["lr"] = adapted(self.rate, first, values, points, at, other)
-        self.larger = self.coordinate - FASTER * self.rate * by_scale
+            rate = adapted(rate, self.settings.scale_rate(len(self.mean)), values, points, at, other)
+        return rate, self.coordinate - FASTER * rate * by_scale
 
     def recall(self, memory: Memory | None) -> None:
         """Go on from a generation that is over."""

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from doxa import checkpoint as files
-from doxa.errors import BadInput, BrokenFile, Interrupted
+from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted
 from doxa.resume import CHECKPOINT, versions
 from doxa.search.ask_tell import Search
+from doxa.search.engines.contract import EvaluationFailed
 from doxa.search.gaussian import Gaussian
 from doxa.search.importance_mixing import Memory
 
@@ -31,6 +32,7 @@ class File:
     ) -> None:
         self.kind, self.folder = kind, None if folder is None else Path(folder)
         self.settings, self.every, self.resume = dict(settings), every, resume
+        self.holds: int | None = None  # the generation that the file stands at
 
     def reopen(self, under_way: UnderWay) -> None:
         """Start afresh, or where the file stands."""
@@ -54,6 +56,7 @@ class File:
             restore(under_way.search, header, tensors)
             under_way.trajectory = header["trajectory"]
             under_way.load(header, tensors)
+            self.holds = under_way.search.generation
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise BrokenFile(f"{path} was written by another version of Doxa ({error!r})") from error
 
@@ -79,6 +82,21 @@ class File:
         (header, tensors), (own, more) = packed(under_way.search), under_way.state()
         told = {"settings": self.settings, "versions": versions(), "trajectory": under_way.trajectory}
         files.write(self.folder / CHECKPOINT, self.kind, {**told, **header, **own}, {**tensors, **more})
+        self.holds = under_way.search.generation
+
+    def broken_off(self, under_way: UnderWay, error: Exception) -> Exception:
+        """The error that ended a generation, with what had been found before it, which is kept."""
+        done = under_way.search.generation
+        words = f"{done} of {under_way.generations} generations were done before"
+        if self.folder is not None and done > 0:
+            if self.holds != done:
+                self.save(under_way)
+            words += f", and are kept in {self.folder}: the same call and resume=True goes on from there"
+        if not isinstance(error, Diverged | EvaluationFailed):  # the objective's own, in this process
+            error.add_note(words)
+            return error
+        words += "; this error's .found holds what they came to"
+        return type(error)(f"{error}. {words}", found=under_way.found()).with_traceback(error.__traceback__)
 
     def interrupted(self, under_way: UnderWay) -> Interrupted:
         """What is said, and kept, when a search is stopped by hand."""

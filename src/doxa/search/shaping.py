@@ -28,7 +28,7 @@ def finite(values: Tensor) -> Tensor:
     if not bool(known.any(0).all()):
         raise Diverged(
             f"the objective was not finite at any of {len(values)} perturbations: start nearer to where it is, or from "
-            "a smaller scale"
+            "a smaller scale; where it was finite before, lower lr"
         )
     worst = values.masked_fill(~known, -math.inf).amax(0)
     return torch.where(known, values, worst)

@@ -76,7 +76,10 @@ def pursue(under_way: UnderWay, engine: Engine, file: File, progress: bool) -> N
     shown = Progress(progress and engine.leads, under_way.generations, 1, search.generation, unit="generation")
     with shown, gentle_interrupt() as stop, engine.working(partial(copied, under_way)) as exchange:
         while not ended(under_way):
-            under_way.generation(exchange)
+            try:
+                under_way.generation(exchange)
+            except Exception as error:
+                raise file.broken_off(under_way, error) from error.__cause__
             shown.words = under_way.words()
             shown.step(search.generation)
             file.after(under_way, last=ended(under_way))

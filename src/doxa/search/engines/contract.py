@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -50,4 +50,11 @@ class Follows(Protocol):
 
 
 class EvaluationFailed(DoxaError, RuntimeError):
-    """The objective raised an error; the search stands where it stood before the generation."""
+    """The objective raised an error; the search stands where it stood before the generation.
+
+    `found` holds what a function's or a policy's search had come to.
+    """
+
+    def __init__(self, message: str, found: Any = None) -> None:
+        super().__init__(message)
+        self.found = found
