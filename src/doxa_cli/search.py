@@ -65,8 +65,8 @@ def search(
         _show(source, found, as_json, quiet)
         return
     if ENVIRONMENT.fullmatch(source):
-        _refuse(context, ("target", "perturbation", "objective", "lr", "epochs", "batch_size", "start", "workers"))
-        _act(source, net, generations, population, perturbation_scale, seed, out, resume, as_json, quiet)
+        _refuse(context, ("target", "perturbation", "objective", "lr", "epochs", "batch_size", "start"))
+        _act(source, net, generations, population, perturbation_scale, workers, seed, out, resume, as_json, quiet)
         return
     for name in OF_FUNCTIONS:
         if context.params[name] is not None:
@@ -93,6 +93,7 @@ def _act(
     generations: int | None,
     population: int | None,
     scale: float | None,
+    workers: int | None,
     seed: int | None,
     out: Path | None,
     resume: bool,
@@ -103,7 +104,7 @@ def _act(
     import torch
 
     from doxa.runs.plan import built
-    from doxa.search import policy
+    from doxa.search import engines, policy
     from doxa.search.episodes.stage import Scenery
 
     scenery = Scenery(name)
@@ -114,6 +115,7 @@ def _act(
         built(net or "mlp:64,64,activation=tanh", scenery.shape, scenery.outputs),
         seed=seed or 0,
         generations=generations or 2000,
+        engine=engines.pool(workers) if workers else None,
         checkpoint=out,
         resume=resume,
         progress=not quiet,

@@ -50,6 +50,12 @@ def test_a_policy_is_searched_in_an_environment(doxa: Command, tmp_path: Path) -
     assert again["trajectory"][:2] == found["trajectory"]
 
 
+def test_processes_play_for_a_policy(doxa: Command) -> None:
+    pytest.importorskip("gymnasium")
+    words = ("search", "CartPole-v1", "--net", "mlp:8", "--population", "8", "--generations", "2", "--workers", "1")
+    assert json.loads(doxa(*words, "--json").out)["generations"] == 2
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -154,6 +154,7 @@ def test_processes_and_actors_are_hired_on_the_same_terms() -> None:
         (lambda: engines.pool(2, lost="cry"), 'lost must be "reissue" or "drop"'),
         (lambda: minimise(lambda w: w.sum(), [1.0], engine=engines.pool(1), **KEYS), "at the top of a module"),
         (lambda: search.learner(engine="pool"), "one of doxa.search.engines"),
+        (lambda: minimise(for_workers.sphere, [1.0], engine="pool"), "one of doxa.search.engines"),
     ],
 )
 def test_bad_input_is_named(call: Any, says: str) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import builtins
 import math
+import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -15,41 +16,14 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 import doxa
-from doxa.search import policy
+from doxa.search import engines, policy
 from doxa.search.episodes import Sight, clip, tanh
 from doxa.search.episodes.actors import Actors, Body
 from doxa.search.episodes.pursuit import Pursuit
 from doxa.search.episodes.rollout import rollout
 from doxa.search.episodes.sight import Watcher, blank
 from doxa.search.episodes.stage import Scenery
-
-
-class Reach(gymnasium.Env[Any, Any]):
-    """Walk to where a number says; it shows place and goal, and every step costs the square of the distance."""
-
-    observation_space = spaces.Box(-np.inf, np.inf, (2,))
-    action_space: Any = spaces.Box(np.array([-1.0], dtype=np.float32), np.array([3.0], dtype=np.float32))
-    begun: list[float] = []
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.place, self.goal, self.time = 0.0, float(self.np_random.uniform(-2, 2)), 0
-        self.begun.append(self.goal)
-        return self._seen(), {}
-
-    def _seen(self) -> Any:
-        return np.array([100 + self.place, 1000 * self.goal])
-
-    def step(self, action: Any) -> Any:
-        self.place += float(np.clip(action, -1, 3).reshape(-1)[0]) - 1
-        self.time += 1
-        far = abs(self.goal) > 1.5 and self.time == 3  # some episodes are shorter than others
-        return self._seen(), -((self.place - self.goal) ** 2), far, self.time == 5, {}
-
-
-class Wrong(Reach):
-    def step(self, action: Any) -> Any:
-        return self._seen(), math.nan, True, False, {}
+from for_episodes import Deadly, Reach, Wrong
 
 
 class Pairs(Reach):
@@ -97,6 +71,53 @@ def test_same_seed_same_bits_and_another_seed_another_search() -> None:
     assert torch.equal(first.mean.flat, again.mean.flat)
     assert first.trajectory == again.trajectory
     assert not torch.equal(first.mean.flat, other.mean.flat)
+
+
+@pytest.fixture
+def one_thread() -> Any:
+    """As many as a worker has: results depend on it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("common", "workers"), [(True, (1, 2)), (False, (2,))])
+def test_episodes_in_several_processes_are_those_of_one(common: bool, workers: Any, one_thread: Any) -> None:
+    keys: dict[str, Any] = {"common": common, "episodes": 2, "size": 12, "target": -1e6}
+    alone = reached(engine=engines.in_process(parts=16), **keys)
+    assert "trial" in alone.trajectory[4]  # which passes, and is held by who leads alone
+    for many in workers:
+        found = reached(engine=engines.pool(many), **keys)
+        assert torch.equal(found.mean.flat, alone.mean.flat)
+        assert torch.equal(found.best.flat, alone.best.flat)
+        assert found.trajectory == alone.trajectory
+        assert found.solved == alone.solved
+        assert found.mean.sight is not None
+        assert alone.mean.sight is not None
+        assert torch.equal(found.mean.sight.squares, alone.mean.sight.squares)
+
+
+def test_environments_that_step_many_at_once_do_so_in_workers_too(one_thread: Any) -> None:
+    keys: dict[str, Any] = {"common": False, "generations": 3, "size": 8, "target": None, "progress": False}
+    alone, helped = (
+        policy("CartPole-v1", small(), engine=engine, **keys) for engine in (engines.in_process(16), engines.pool(2))
+    )
+    assert torch.equal(alone.mean.flat, helped.mean.flat)
+    assert alone.trajectory == helped.trajectory
+
+
+@pytest.mark.parametrize("lost", ["reissue", "drop"])
+def test_a_worker_that_dies_in_an_episode_is_replaced(lost: str, tmp_path: Path, one_thread: Any) -> None:
+    mark = tmp_path / "driver"
+    mark.write_text(str(os.getpid()))
+    keys: dict[str, Any] = {"longest": 5, "generations": 3, "size": 8, "episodes": 1, "progress": False}
+    found = policy(partial(Deadly, mark), small(1, 2), engine=engines.pool(1, lost=lost), **keys)
+    calm = policy(Reach, small(1, 2), engine=engines.in_process(16), **keys)
+    assert mark.with_suffix(".dead").exists()
+    assert len(found.trajectory) == 3
+    assert torch.equal(found.mean.flat, calm.mean.flat) is (lost == "reissue")
+    assert ("middle" in found.trajectory[0]) is (lost == "reissue")  # the mean played with the first block
 
 
 @pytest.mark.parametrize("normalise", [True, False])
@@ -276,6 +297,8 @@ def test_bounds() -> None:
         (lambda: policy("CartPole-v1", small(), episodes=0), "episodes must be at least 1"),
         (lambda: policy("CartPole-v1", small(), scale=-1.0), "scale must be a positive"),
         (lambda: policy("CartPole-v1", small(), resume=True), "pass checkpoint="),
+        (lambda: policy("CartPole-v1", small(), engine="pool"), "one of doxa.search.engines"),
+        (lambda: policy(lambda: Reach(), small(1, 2), longest=5, engine=engines.pool(1)), "at the top of a module"),
         (lambda: reached().play(which="worst"), "which must be"),
     ],
 )

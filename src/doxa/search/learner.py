@@ -23,7 +23,7 @@ from doxa.rows import rows_of
 from doxa.search import gradients, sensitivity
 from doxa.search.coordinates import Coordinate, log_scale
 from doxa.search.engines.contract import Engine, Evaluate, Exchange
-from doxa.search.engines.in_process import InProcess, evaluated
+from doxa.search.engines.in_process import InProcess, engine_of, evaluated
 from doxa.search.gaussian import Gaussian, Slopes, groups_of
 from doxa.search.gradients import Gradient
 from doxa.search.local import Local
@@ -100,8 +100,7 @@ class VariationalOptimisation:
                 raise BadInput(f"{name} must be a finite number from 0 up; got {value!r}")
         if not hasattr(self.estimator, "start"):
             raise BadInput(f"estimator must be one of doxa.search, e.g. doxa.search.local(); got {self.estimator!r}")
-        if not hasattr(self.engine, "working"):
-            raise BadInput(f"engine must be one of doxa.search.engines, e.g. pool(4); got {self.engine!r}")
+        engine_of(self.engine)
         if self.sensitivity is not None and self.sensitivity not in sensitivity.TABLE:
             raise BadInput(f'sensitivity must be "sum" or "abs", or None; got {self.sensitivity!r}')
         if self.estimator.name == "low_rank" and (self.per == "weight" or self.scale_rate or self.sensitivity):

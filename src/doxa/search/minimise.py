@@ -17,7 +17,7 @@ from doxa.errors import BadInput, whole
 from doxa.progress import told
 from doxa.search.ask_tell import Search, Settings
 from doxa.search.engines.contract import Engine, Exchange
-from doxa.search.engines.in_process import InProcess
+from doxa.search.engines.in_process import engine_of
 from doxa.search.saved import File
 from doxa.search.under_way import accompany, pursue
 
@@ -154,7 +154,7 @@ def minimise(
     Staines & Barber (2013), Optimization by variational bounding; Wierstra et al. (2014).
     """
     search = Search(start, Settings(**settings), seed)
-    crew = InProcess() if engine is None else engine
+    crew = engine_of(engine)
     under_way = Minimising(search, f, batched, whole("generations", generations), tolerance, crew.parts)
     asked = {"seed": seed, "start": describe(_start(start)), "parts": crew.parts, **describe(search.settings)}
     file = File(KIND, checkpoint, asked, whole("checkpoint_every", checkpoint_every), resume)

@@ -30,7 +30,7 @@ def copied(search: Any) -> bytes:
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise BadInput(
             f"workers need a copy of the search, and some of it cannot be copied to another process: {error}. Define "
-            "nets, objectives and schedules at the top of a module, not inside a function or as a lambda"
+            "nets, objectives, environments and schedules at the top of a module, not inside a function or as a lambda"
         ) from error
     return buffer.getvalue()
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
-from doxa.search.engines.contract import Copy, Evaluate, Exchange
+from doxa.errors import BadInput
+from doxa.search.engines.contract import Copy, Engine, Evaluate, Exchange
 
 
 def evaluated(generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
@@ -27,3 +29,13 @@ class InProcess:
     @contextmanager
     def working(self, copy: Copy) -> Iterator[Exchange]:
         yield evaluated
+
+
+def engine_of(given: Any) -> Engine:
+    """The engine that was asked for; without a word the process itself."""
+    if given is None:
+        return InProcess()
+    if not hasattr(given, "working"):
+        raise BadInput(f"engine must be one of doxa.search.engines, e.g. pool(4); got {given!r}")
+    engine: Engine = given
+    return engine

@@ -13,7 +13,8 @@ from doxa import checkpoint as files
 from doxa.errors import BadInput, whole
 from doxa.layout import mode
 from doxa.search.ask_tell import Search, Settings
-from doxa.search.engines.in_process import InProcess
+from doxa.search.engines.contract import Engine
+from doxa.search.engines.in_process import engine_of
 from doxa.search.episodes.actions import Bound, tanh
 from doxa.search.episodes.actors import Body
 from doxa.search.episodes.pursuit import KIND, Pursuit
@@ -45,6 +46,7 @@ def policy(
     bound: Bound = tanh,
     longest: int | None = None,
     target: float | str | None = "threshold",
+    engine: Engine | None = None,
     checkpoint: str | PathLike[str] | None = None,
     resume: bool = False,
     progress: bool = True,
@@ -59,8 +61,9 @@ def policy(
     `normalise` observations are shown less their mean and over their spread, of all that was seen in generations before
     this one. Discrete actions are the highest output, continuous ones lie within their bounds by `bound`. It ends after
     so many `generations`, or when the mean's returns over 100 new episodes reach `target` by two standard errors:
-    a number, "threshold" for the one at which gymnasium calls the environment solved, or None. `settings` are those of
-    doxa.search.Settings, usually with a scale of ½, 40 perturbations, a rate of 2 and faster scales. With a
+    a number, "threshold" for the one at which gymnasium calls the environment solved, or None. `engine`, one of
+    doxa.search.engines, says who plays; an episode must be a function of its seed and of the actions. `settings` are
+    those of doxa.search.Settings, usually with a scale of ½, 40 perturbations, a rate of 2 and faster scales. With a
     `checkpoint` folder each generation is saved; `resume=True` goes on, to the same bits.
     Salimans et al. (2017), Evolution strategies as a scalable alternative to reinforcement learning; Mania et al.
     (2018), Simple random search of static linear policies is competitive for reinforcement learning.
@@ -77,7 +80,7 @@ def policy(
                 "refresh and adapts compare returns of one generation with another's, which had other episodes; leave "
                 "them out"
             )
-        crew = InProcess()
+        crew = engine_of(engine)
         pursuit = Pursuit(
             search=Search(body.start, own, seed),
             scenery=scenery,

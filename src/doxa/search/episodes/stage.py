@@ -48,6 +48,10 @@ class Scenery:
         self.apart = Apart(self)  # copies each seeded by itself
         self._together: dict[int, Together] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy for a worker, which makes environments of its own."""
+        return Scenery, (self.environment, self.longest)
+
     def together(self, many: int) -> Stage | None:
         """Copies that the environment itself steps as one, if it can; they share a seed."""
         import gymnasium
