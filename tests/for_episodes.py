@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from torch import Tensor, nn
 
 
 class Reach(gymnasium.Env[Any, Any]):
@@ -65,3 +66,50 @@ class Deadly(Reach):
             dead.touch()
             os.kill(os.getpid(), 9)
         return super().step(action)
+
+
+class Recall(gymnasium.Env[Any, Any]):
+    """It shows a sign, then nothing, and at last asks which it was: 1 for the right answer, −1 for the other.
+
+    Some signs are asked for later than others. What is seen when it is asked is always the same: who does not remember
+    earns nothing on average.
+    """
+
+    observation_space = spaces.Box(-1.0, 1.0, (2,))  # the sign, and whether an answer is wanted
+    action_space: Any = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.right, self.last, self.time = (int(v) for v in (*self.np_random.integers((2, 2)), 0))
+        return np.array([2.0 * self.right - 1, 0.0]), {}
+
+    def step(self, action: Any) -> Any:
+        wanted = self.time == 2 + self.last
+        reward = (1.0 if int(action) == self.right else -1.0) if wanted else 0.0
+        self.time += 1
+        return np.array([0.0, float(self.time == 2 + self.last)]), reward, wanted, False, {}
+
+
+class Cell(nn.Module):
+    """A recurrent net of cells, its state one tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.out = nn.GRUCell(2, 4), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        state = self.cell(x, state)
+        return self.out(state), state
+
+
+class Layers(nn.Module):
+    """A recurrent net of torch's layers, which keep the rows of their two states second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.out = nn.LSTM(2, 4, num_layers=2, batch_first=True), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        given = None if state is None else tuple(s.transpose(0, 1).contiguous() for s in state)
+        found, came = self.cell(x.unsqueeze(1), given)
+        return self.out(found[:, 0]), tuple(s.transpose(0, 1) for s in came)

@@ -23,7 +23,7 @@ from doxa.search.episodes.pursuit import Pursuit
 from doxa.search.episodes.rollout import rollout
 from doxa.search.episodes.sight import Watcher, blank
 from doxa.search.episodes.stage import Scenery
-from for_episodes import Deadly, Reach, Wrong
+from for_episodes import Cell, Deadly, Layers, Reach, Recall, Wrong
 
 
 class Pairs(Reach):
@@ -242,6 +242,97 @@ def test_many_policies_at_once_earn_what_each_earns_alone() -> None:
     torch.testing.assert_close(together.returns, again.returns, rtol=1e-4, atol=1e-4)
 
 
+def recalled(net: nn.Module, **more: Any) -> doxa.search.Policy:
+    keys = {"generations": 40, "longest": 6, "episodes": 8, "size": 20, "target": None, "progress": False, **more}
+    return policy(Recall, net, **keys)
+
+
+@pytest.mark.parametrize("make", [Cell, Layers], ids=["cells", "layers"])
+def test_who_remembers_solves_what_nobody_else_can(make: Any) -> None:
+    torch.manual_seed(0)
+    found = recalled(make())
+    assert float(found.play(200).mean()) > 0.9
+    player, place = found.player(), Recall()
+    earned = []
+    for seed in range(20):
+        seen, over = place.reset(seed=seed)[0], False
+        player.begin()
+        while not over:
+            seen, reward, over, _, _ = place.step(player.act(seen))
+        earned.append(reward)
+    assert np.mean(earned) > 0.7
+    with pytest.raises(doxa.BadInput, match=r"policy\.player\(\)"):
+        found.act(np.zeros(2))
+
+
+def test_who_does_not_remember_earns_nothing() -> None:
+    assert abs(float(recalled(small(2, 2)).play(400).mean())) < 0.2
+
+
+@pytest.mark.parametrize("make", [Cell, Layers], ids=["cells", "layers"])
+def test_what_is_remembered_stays_with_its_episode_and_begins_anew(make: Any) -> None:
+    """Though some episodes are over before others, and their policies leave."""
+    scenery = Scenery(Recall, 6)
+    torch.manual_seed(0)
+    body = Body(make(), scenery.shape, scenery.outputs)
+    points = body.start + torch.randn(8, len(body.start), generator=torch.Generator().manual_seed(0))
+    seeds = [[3 * n + k for k in range(3)] for n in range(8)]
+    together = rollout(Actors(body, points, 3), scenery.apart, scenery, None, seeds, tanh)
+    assert 3 * 24 < together.steps < 4 * 24
+    found = []
+    for n in range(8):
+        net = make()
+        net.load_state_dict(body.layout.weights(points[n]))
+        for seed in seeds[n]:
+            place, state, over, earned = Recall(), None, False, 0.0
+            seen, _ = place.reset(seed=seed)
+            while not over:
+                with torch.no_grad():
+                    output, state = net(torch.from_numpy(seen).float()[None], state)
+                seen, reward, over, _, _ = place.step(int(output.argmax()))
+                earned += reward
+            found.append(earned)
+    assert together.returns.flatten().tolist() == found
+
+
+def test_a_module_that_remembers_takes_and_gives_its_state() -> None:
+    found = recalled(Cell(), generations=2)
+    net = found.module()
+    assert found.best.sight is not None
+    x = torch.randn(3, 2)
+    shown = ((x - found.best.sight.mean) / found.best.sight.spread).float()
+    weights = found.body.layout.weights(found.best.flat)
+    _, state = net(x)
+    output, _ = net(x, state)
+    expected, _ = torch.func.functional_call(found.body.net, weights, (shown, state))
+    torch.testing.assert_close(output, expected)
+
+
+def test_who_remembers_does_so_in_workers_too(one_thread: Any) -> None:
+    keys: dict[str, Any] = {"generations": 3, "size": 8, "episodes": 2}
+    torch.manual_seed(0)
+    net = Layers()
+    alone, helped = (recalled(net, engine=engine, **keys) for engine in (engines.in_process(16), engines.pool(2)))
+    assert torch.equal(alone.mean.flat, helped.mean.flat)
+    assert alone.trajectory == helped.trajectory
+
+
+class Sideways(Cell):
+    def forward(self, x: Tensor, state: Any = None) -> Any:
+        output, state = super().forward(x, None if state is None else state[0])
+        return output, state[None]
+
+
+class Demanding(Cell):
+    def forward(self, x: Tensor, state: Any) -> Any:  # type: ignore[override]
+        return super().forward(x, state)
+
+
+class Talking(Cell):
+    def forward(self, x: Tensor, state: Any = None) -> Any:
+        return [super().forward(x)[0]]
+
+
 def test_an_environment_that_steps_many_at_once_is_used_where_episodes_differ() -> None:
     found = policy("CartPole-v1", small(), common=False, generations=3, target=None, progress=False)
     assert [*found.scenery._together] == [82]  # two for each, and for the mean
@@ -293,6 +384,9 @@ def test_bounds() -> None:
             r"outputs of shape \(2, 3\); .* need \(2, 2\)",
         ),
         (lambda: policy("CartPole-v1", torch.relu), "must be a torch module"),
+        (lambda: recalled(Sideways()), r"first axis are the observations; .* gave \(1, 2, 4\) and \(1, 3, 4\)"),
+        (lambda: recalled(Demanding()), "a net that remembers takes observations and state=None"),
+        (lambda: recalled(Talking()), "returned a list"),
         (lambda: policy("CartPole-v1", small(), target="high"), "target must be"),
         (lambda: policy("CartPole-v1", small(), episodes=0), "episodes must be at least 1"),
         (lambda: policy("CartPole-v1", small(), scale=-1.0), "scale must be a positive"),

@@ -59,12 +59,14 @@ def policy(
     `environment` is a name that gymnasium knows, or a function that makes one. Every perturbation plays so many
     `episodes`; `common` gives all of a generation the same ones, so that returns differ by weights alone. With
     `normalise` observations are shown less their mean and over their spread, of all that was seen in generations before
-    this one. Discrete actions are the highest output, continuous ones lie within their bounds by `bound`. It ends after
-    so many `generations`, or when the mean's returns over 100 new episodes reach `target` by two standard errors:
-    a number, "threshold" for the one at which gymnasium calls the environment solved, or None. `engine`, one of
-    doxa.search.engines, says who plays; an episode must be a function of its seed and of the actions. `settings` are
-    those of doxa.search.Settings, usually with a scale of ½, 40 perturbations, a rate of 2 and faster scales. With a
-    `checkpoint` folder each generation is saved; `resume=True` goes on, to the same bits.
+    this one. A net may remember: `forward(observations, state=None)` then gives outputs and a state, tensors with a row
+    for each observation, which it is handed at the next step of the same episode. Discrete actions are the highest
+    output, continuous ones lie within their bounds by `bound`. It ends after so many `generations`, or when the mean's
+    returns over 100 new episodes reach `target` by two standard errors: a number, "threshold" for the one at which
+    gymnasium calls the environment solved, or None. `engine`, one of doxa.search.engines, says who plays; an episode
+    must be a function of its seed and of the actions. `settings` are those of doxa.search.Settings, usually with a
+    scale of ½, 40 perturbations, a rate of 2 and faster scales. With a `checkpoint` folder each generation is saved;
+    `resume=True` goes on, to the same bits.
     Salimans et al. (2017), Evolution strategies as a scalable alternative to reinforcement learning; Mania et al.
     (2018), Simple random search of static linear policies is competitive for reinforcement learning.
     """

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from doxa.errors import Diverged
 from doxa.search.episodes.actions import Bound, chosen
-from doxa.search.episodes.actors import Actors
+from doxa.search.episodes.actors import Actors, quiet
 from doxa.search.episodes.sight import FAR, Sight, Watcher, blank
 from doxa.search.episodes.stage import Scenery, Stage
 
@@ -44,6 +44,7 @@ def unpacked(numbers: Tensor, shape: tuple[int, ...]) -> Played:
 
 
 @torch.no_grad()
+@quiet()
 def rollout(
     actors: Actors, stage: Stage, scenery: Scenery, sight: Sight | None, seeds: Sequence[Sequence[int]], bound: Bound
 ) -> Played:

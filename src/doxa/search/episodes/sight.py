@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -92,3 +93,14 @@ class Normalise(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return ((x - self.mean) / self.spread).clamp(-FAR, FAR)
+
+
+class Seeing(nn.Module):
+    """A net that remembers behind a sight: from observations and a state to outputs and a state."""
+
+    def __init__(self, sight: Sight, net: nn.Module, like: Tensor) -> None:
+        super().__init__()
+        self.sight, self.net = Normalise(sight, like), net
+
+    def forward(self, x: Tensor, *state: Any) -> Any:
+        return self.net(self.sight(x), *state)
