@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import json
 import math
 import os
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,8 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 import doxa
-from doxa.search import engines, policy
+from doxa.checkpoint import read, write
+from doxa.search import engines, load_policy, policy
 from doxa.search.episodes import Sight, clip, tanh
 from doxa.search.episodes.actors import Actors, Body
 from doxa.search.episodes.pursuit import Pursuit
@@ -240,6 +243,78 @@ def test_many_policies_at_once_earn_what_each_earns_alone() -> None:
     body.together = False  # as for nets that torch cannot run with many weights at once
     again = rollout(Actors(body, points, 2), scenery.apart, scenery, sight, seeds, tanh)
     torch.testing.assert_close(together.returns, again.returns, rtol=1e-4, atol=1e-4)
+
+
+def double(output: Any, space: Any) -> Any:
+    return clip(2 * output, space)
+
+
+@pytest.mark.parametrize("more", [{}, {"normalise": False, "bound": clip}], ids=["normalised", "plain"])
+def test_a_saved_policy_is_the_same_one(more: Any, tmp_path: Path) -> None:
+    found = reached(generations=8, **more)
+    path = tmp_path / "a.doxa"
+    found.save(path)
+    again = load_policy(path, small(1, 2), environment=Reach)
+    for one, other in ((found.best, again.best), (found.mean, again.mean)):
+        assert torch.equal(one.flat, other.flat)
+        assert (one.sight is None) is (other.sight is None) is bool(more)
+    assert torch.equal(found.play(20), again.play(20))
+    assert torch.equal(found.play(20, which="mean"), again.play(20, which="mean"))
+    assert (found.trajectory, found.solved, found.bound) == (again.trajectory, again.solved, again.bound)
+    assert torch.equal(found.scale, again.scale)
+    again.save(tmp_path / "b.doxa")
+    assert (tmp_path / "b.doxa").read_bytes() == path.read_bytes()
+    length = int.from_bytes(path.read_bytes()[:8], "little")
+    assert "__metadata__" in json.loads(path.read_bytes()[8 : 8 + length])
+
+
+def test_buffers_frozen_weights_and_memory_are_saved_and_names_stand_in_the_file(tmp_path: Path) -> None:
+    def net(seed: int) -> nn.Module:
+        torch.manual_seed(seed)
+        made = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Linear(6, 2))
+        made[0].requires_grad_(False)
+        made[1].running_mean += torch.randn(6)  # type: ignore[operator]
+        return made
+
+    found = policy("CartPole-v1", net(0), generations=3, size=8, longest=60, progress=False)
+    found.save(tmp_path / "a.doxa")
+    other = net(1)
+    other[0].requires_grad_(True)  # type: ignore[index]  # what was frozen is the file's to say
+    again = load_policy(tmp_path / "a.doxa", other)
+    assert again.scenery.longest == 60
+    assert torch.equal(found.play(10), again.play(10))
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(found.module()(x), again.module()(x))
+    recurrent = recalled(Cell(), generations=3)
+    recurrent.save(tmp_path / "b.doxa")
+    assert torch.equal(load_policy(tmp_path / "b.doxa", Cell(), Recall).play(30), recurrent.play(30))
+
+
+def test_what_a_policy_s_file_cannot_be_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.doxa"
+    reached(bound=double).save(path)
+    with pytest.raises(doxa.BadInput, match="pass environment="):
+        load_policy(path, small(1, 2))
+    with pytest.raises(doxa.BadInput, match="pass bound="):
+        load_policy(path, small(1, 2), Reach)
+    assert load_policy(path, small(1, 2), Reach, double).play(3).isfinite().all()
+    with pytest.raises(doxa.BadInput, match="written for another net"):
+        load_policy(path, nn.Linear(2, 1), Reach, double)
+    with pytest.raises(doxa.BrokenFile, match=r"holds a doxa\.policy, not a doxa\.belief"):
+        doxa.load(path, small(1, 2))
+    header, tensors = read(path, "doxa.policy")
+    named = {k: v for k, v in header.items() if k not in ("format", "version")} | {"environment": "antigravity:A-v0"}
+    write(path, "doxa.policy", named, tensors)
+    with pytest.raises(doxa.BadInput, match="names a module"):
+        load_policy(path, small(1, 2), bound=double)
+    assert "antigravity" not in sys.modules
+    del tensors["scale"]
+    write(path, "doxa.policy", {k: v for k, v in header.items() if k not in ("format", "version")}, tensors)
+    with pytest.raises(doxa.BrokenFile, match="make no sense"):
+        load_policy(path, small(1, 2), Reach, double)
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(doxa.BrokenFile, match="cannot be read"):
+        load_policy(path, small(1, 2), Reach, double)
 
 
 def recalled(net: nn.Module, **more: Any) -> doxa.search.Policy:

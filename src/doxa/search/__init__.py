@@ -3,7 +3,7 @@
 from doxa.search import engines, episodes, functions, shaping
 from doxa.search.ask_tell import Search, Settings
 from doxa.search.coordinates import log_scale, variance
-from doxa.search.episodes import Policy, policy
+from doxa.search.episodes import Policy, load_policy, policy
 from doxa.search.gaussian import Gaussian, Slopes, scores
 from doxa.search.gradients import Natural as natural_within
 from doxa.search.gradients import natural, plain
@@ -26,6 +26,7 @@ __all__ = [
     "f1",
     "functions",
     "learner",
+    "load_policy",
     "local",
     "log_scale",
     "low_rank",

@@ -1,4 +1,4 @@
-"""ACTION: what an environment is told, given a net's outputs. To add one for continuous actions: a function here."""
+"""ACTION: what an environment is told, given a net's outputs. To add a bound: a function and a line in TABLE."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ def clip(output: NDArray[Any], space: Any) -> NDArray[Any]:
     a = min(max(o, low), high)
     """
     return np.clip(output, space.low.reshape(-1), space.high.reshape(-1))
+
+
+TABLE: dict[str, Bound] = {"tanh": tanh, "clip": clip}
 
 
 def width(space: Any) -> int:

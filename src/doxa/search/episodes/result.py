@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from doxa.errors import BadInput, whole
+from doxa import checkpoint as files
+from doxa.errors import BadInput, BrokenFile, DoxaError, whole
 from doxa.layout import mode
 from doxa.randomness import Key, seed_of
+from doxa.search.episodes.actions import TABLE as BOUNDS
 from doxa.search.episodes.actions import Bound, chosen
 from doxa.search.episodes.actors import Actors, Body
 from doxa.search.episodes.rollout import rollout
 from doxa.search.episodes.sight import Normalise, Seeing, Sight
-from doxa.search.episodes.stage import Scenery
+from doxa.search.episodes.stage import Environment, Scenery
 
+KIND = "doxa.policy"
 WHICH = ("best", "mean")
 
 
@@ -78,6 +82,29 @@ class Policy:
             return Seeing(own.sight, net, own.flat)
         return nn.Sequential(Normalise(own.sight, own.flat), net)
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the policy to one file: safetensors with a JSON header and a SHA-256 over both."""
+        scenery, body = self.scenery, self.body
+        tensors: dict[str, Tensor] = {"scale": self.scale}
+        counts: dict[str, int | None] = {}
+        for name in WHICH:
+            own = self._of(name)
+            tensors[name] = own.flat
+            counts[name] = None if own.sight is None else own.sight.count
+            if own.sight is not None:
+                tensors |= {f"{name}.seen": own.sight.mean, f"{name}.squares": own.sight.squares}
+        tensors |= {f"buffers.{k}": b for k, b in body.buffers.items()}
+        header = {
+            "layout": files.encode_layout(body.layout),
+            "environment": scenery.environment if isinstance(scenery.environment, str) else None,
+            "longest": scenery.longest,
+            "bound": next((name for name, known in BOUNDS.items() if known is self.bound), None),
+            "solved": self.solved,
+            "trajectory": self.trajectory,
+            "counts": counts,
+        }
+        files.write(path, KIND, header, tensors)
+
     def _of(self, which: str) -> Weights:
         if which not in WHICH:
             raise BadInput(f'which must be "best" or "mean"; got {which!r}')
@@ -117,3 +144,52 @@ def played(body: Body, scenery: Scenery, weights: Weights, seeds: Sequence[int],
 def episode_seeds(key: Key, many: int) -> list[int]:
     """Seeds of episodes, each of 32 bits."""
     return [seed_of((*key, "episode", k)) >> 31 for k in range(many)]
+
+
+def load_policy(
+    path: str | PathLike[str], net: nn.Module, environment: Environment | None = None, bound: Bound | None = None
+) -> Policy:
+    """The policy in a file, for the net it was searched with; nothing in the file is ever executed.
+
+    An environment that was made by a function, and a bound that is not of doxa.search.episodes, must be given again.
+    """
+    header, tensors = files.read(path, KIND)
+    try:
+        layout = files.decode_layout(header["layout"])
+        buffers = {k.removeprefix("buffers."): t for k, t in tensors.items() if k.startswith("buffers.")}
+        named, longest, limits = header["environment"], int(header["longest"]), header["bound"]
+        device = next((p.device for p in net.parameters()), torch.device("cpu"))
+        own: dict[str, Any] = {
+            **{name: _weights(name, header["counts"][name], tensors, device) for name in WHICH},
+            "scale": tensors["scale"].to(device),
+            "solved": bool(header["solved"]),
+            "trajectory": list(header["trajectory"]),
+        }
+        if any(t.shape != (layout.size,) for t in (own["best"].flat, own["mean"].flat, own["scale"])):
+            raise ValueError("the weights do not fit the layout")
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, DoxaError):
+            raise
+        raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: {error!r}") from None
+    files.require_same_net(path, layout, buffers, net)
+    if environment is None and not isinstance(named, str):
+        raise BadInput(f"the policy in {path} acts in an environment that a function made: pass environment=")
+    if environment is None and ":" in named:  # gymnasium would import what stands before it
+        raise BadInput(
+            f"the environment {named!r} of the policy in {path} names a module, which a file cannot have imported: pass "
+            f"environment={named!r}, if you trust it"
+        )
+    if bound is None and limits not in BOUNDS:
+        raise BadInput(f"the policy in {path} bounds its actions in a way of its own: pass bound=")
+    scenery = Scenery(named if environment is None else environment, longest)
+    with torch.no_grad(), mode(net, training=False):
+        body = Body(net, scenery.shape, scenery.outputs)
+    # Which weights were searched is the file's to say, whatever is frozen in the net that it is loaded for.
+    body.layout, body.start = layout, own["mean"].flat.to(body.start)
+    body.buffers = {k: b.to(device) for k, b in buffers.items()}
+    return Policy(**own, scenery=scenery, body=body, bound=BOUNDS[limits] if bound is None else bound)
+
+
+def _weights(name: str, count: int | None, tensors: Mapping[str, Tensor], device: Any) -> Weights:
+    seen = None if count is None else Sight(int(count), tensors[f"{name}.seen"], tensors[f"{name}.squares"])
+    return Weights(tensors[name].to(device), seen)
