@@ -36,23 +36,23 @@ class Reach(gymnasium.Env[Any, Any]):
         return self._seen(), -((self.place - self.goal) ** 2), far, self.time == 5, {}
 
 
-class Wrong(Reach):
-    """Its rewards are no numbers."""
-
-    def step(self, action: Any) -> Any:
-        return self._seen(), math.nan, True, False, {}
-
-
 class Broken(Reach):
-    """Raises an error where a file says so."""
+    """Goes wrong in one of several ways on the way to a goal that few have, until a file says that it is mended."""
 
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
+    def __init__(self, mended: Path, how: str) -> None:
+        self.mended, self.how = mended, how
 
     def step(self, action: Any) -> Any:
-        if self.mark.exists():
+        seen, reward, ended, cut, more = super().step(action)
+        if self.mended.exists() or self.goal < 1.2:
+            return seen, reward, ended, cut, more
+        if self.how == "raises":
             raise RuntimeError("a leg fell off")
-        return super().step(action)
+        if self.how == "reward":
+            return seen, math.nan, ended, cut, more
+        if self.how == "shape":
+            return seen[:1], reward, ended, cut, more
+        return seen + math.inf, reward, ended, cut, more
 
 
 class Deadly(Reach):

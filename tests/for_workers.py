@@ -23,6 +23,46 @@ def raises(w: Tensor) -> Tensor:
     raise ValueError("the oven is cold")
 
 
+class Breaks:
+    """A sphere that breaks near its bottom, in one of several ways, until a file says that it is mended."""
+
+    def __init__(self, mended: Path, how: str) -> None:
+        self.mended, self.how = mended, how
+
+    def __call__(self, w: Tensor) -> Tensor:
+        if self.mended.exists() or float((w - 1).square().sum()) > 0.2:
+            return sphere(w)
+        if self.how == "raises":
+            raise ValueError("the oven is cold")
+        return torch.full((3,), torch.nan)
+
+
+class NoNumber:
+    """A sphere that is no number anywhere, from so many calls of a process on, until a file says that it is mended."""
+
+    def __init__(self, mended: Path, calls: int) -> None:
+        self.mended, self.calls = mended, calls
+
+    def __call__(self, w: Tensor) -> Tensor:
+        self.calls -= 1
+        return sphere(w) if self.calls >= 0 or self.mended.exists() else torch.tensor(torch.nan)
+
+
+class Measure:
+    """Cross-entropy that breaks where the net has learned something, until a file says that it is mended."""
+
+    def __init__(self, mended: Path, how: str) -> None:
+        self.mended, self.how = mended, how
+
+    def __call__(self, output: Tensor, y: Tensor) -> Tensor:
+        loss = torch.nn.functional.cross_entropy(output, y, reduction="none")
+        if self.mended.exists() or float(loss.mean()) > 0.62:
+            return loss
+        if self.how == "raises":
+            raise ValueError("the oven is cold")
+        return loss.repeat(2) if self.how == "shape" else torch.full_like(loss, torch.nan)
+
+
 class Deadly:
     """Ends the process that evaluates it, so many times in all: each time leaves a file."""
 

@@ -26,7 +26,7 @@ from doxa.search.episodes.pursuit import Pursuit
 from doxa.search.episodes.rollout import rollout
 from doxa.search.episodes.sight import Watcher, blank
 from doxa.search.episodes.stage import Scenery
-from for_episodes import Cell, Deadly, Layers, Reach, Recall, Wrong
+from for_episodes import Broken, Cell, Deadly, Layers, Reach, Recall
 
 
 class Pairs(Reach):
@@ -476,9 +476,37 @@ def test_bad_input_is_named(call: Any, says: str) -> None:
         call()
 
 
-def test_a_return_that_is_no_number_is_an_error() -> None:
-    with pytest.raises(doxa.Diverged, match="returned nan: its rewards are not all finite"):
-        policy(Wrong, small(1, 2), longest=5, progress=False)
+@pytest.mark.parametrize(
+    ("how", "many", "kind", "says"),
+    [
+        ("raises", 0, RuntimeError, "a leg fell off"),
+        ("reward", 0, doxa.Diverged, "returned nan: its rewards are not all finite"),
+        ("seen", 0, doxa.Diverged, "an observation that is not finite"),
+        ("shape", 0, doxa.BadInput, r"observation of shape \(1,\); its observation_space says \(2,\)"),
+        ("raises", 1, engines.EvaluationFailed, "RuntimeError: a leg fell off"),
+        ("reward", 1, doxa.Diverged, "returned nan: its rewards are not all finite"),
+    ],
+)
+def test_an_environment_that_goes_wrong_ends_the_search_and_its_generations_are_kept(
+    how: str, many: int, kind: Any, says: str, tmp_path: Path, one_thread: Any
+) -> None:
+    mended, run = tmp_path / "mended", tmp_path / "run"
+    keys: dict[str, Any] = {"longest": 5, "generations": 20, "size": 8, "episodes": 1, "progress": False, "seed": 3}
+    engine = engines.pool(many) if many else engines.in_process(16)
+    place = partial(Broken, mended, how)
+    with pytest.raises(kind, match=says) as error:
+        policy(place, small(1, 2), engine=engine, checkpoint=run, **keys)
+    said = " ".join([str(error.value), *getattr(error.value, "__notes__", [])])
+    assert "of 20 generations were done before, and are kept in" in said
+    if isinstance(error.value, doxa.Diverged | engines.EvaluationFailed):
+        assert 1 <= len(error.value.found.trajectory) < 20
+        mended.touch()
+        assert error.value.found.play(3).isfinite().all()
+    mended.touch()
+    again = policy(place, small(1, 2), engine=engines.in_process(16), checkpoint=run, resume=True, **keys)
+    whole = policy(Reach, small(1, 2), engine=engines.in_process(16), **keys)
+    assert torch.equal(again.mean.flat, whole.mean.flat)
+    assert again.trajectory == whole.trajectory
 
 
 def test_without_gymnasium_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,6 +187,7 @@ def row_by_rank(output: Tensor, y: Tensor) -> Tensor:
         (lambda: search.learner(maximise=search.f1), "need a loss for each row"),
         (lambda: search.learner(minimise=row_by_rank), "depends on the other rows"),
         (lambda: search.learner(minimise=lambda output, y: output), "one number a row"),
+        (lambda: search.learner(search.weight_space(), minimise=lambda output, y: "low"), "must give numbers"),
         (lambda: search.learner(search.low_rank(), per="weight"), "leave scales as they are"),
         (lambda: search.learner(search.low_rank(0)), "rank must be at least 1"),
         (lambda: search.learner("local"), "one of doxa.search"),

@@ -129,6 +129,9 @@ def test_a_variance_that_was_stepped_below_zero_grows_again_at_the_next_step() -
         (lambda: minimise(functions.sphere, [1.0], per="layer"), 'per must be "weight"'),
         (lambda: minimise(functions.sphere, [1.0], lr=math.inf), "lr must be a finite"),
         (lambda: Search([1.0]).tell([1.0]), "one for each of the 50 points"),
+        (lambda: Search([1.0]).tell(["low"] * 50), "values must be numbers"),
+        (lambda: minimise(functions.sphere, [1.0], shaping=lambda v: v[:3]), r"a weight for each of 50 .* gave \(3,\)"),
+        (lambda: minimise(functions.sphere, [1.0], shaping=list), "it gave list"),
     ],
 )
 def test_bad_input_is_named(call: Any, says: str) -> None:

@@ -152,7 +152,10 @@ class Search:
         Where some were lost, `here` says of which points these are the values. A generation whose step cannot be taken
         is an error, and changes nothing.
         """
-        given = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device)
+        try:
+            given = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise BadInput(f"values must be numbers, one for each point; got {values!r:.80}: {error}") from error
         arrived = torch.ones(self.wanted.size, dtype=torch.bool) if here is None else here
         if given.shape != (int(arrived.sum()),):
             raise BadInput(
@@ -198,7 +201,7 @@ class Search:
 
     def _slopes(self, at: Gaussian, given: Tensor, arrived: Tensor) -> tuple[Slopes, Memory | None]:
         """Those by all points of the generation, old and new, and what to remember of it."""
-        shaping, baseline = self.settings.shaping, self.settings.baseline
+        shaping, baseline = self._shaped, self.settings.baseline
         if self.settings.refresh is None:
             weights = self.population.weighed(given, arrived, shaping, baseline)
             return self.population.slopes(at, self.generation, weights), None
@@ -213,6 +216,13 @@ class Search:
         by_mean, by_log = scores(at, (points - at.mean) / at.scales)
         weights = self.population.shaped(values, shaping, baseline) / len(values)
         return Slopes(weights @ by_mean, weights @ by_log), memory
+
+    def _shaped(self, values: Tensor) -> Tensor:
+        weights = self.settings.shaping(values)
+        if not isinstance(weights, Tensor) or weights.shape != values.shape:
+            gave = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
+            raise BadInput(f"shaping must give a weight for each of {len(values)} values, a tensor; it gave {gave}")
+        return weights
 
     @property
     def rate(self) -> float:

@@ -145,9 +145,9 @@ def minimise(
 
     min_θ U(θ) = E_p(w|θ) f(w) ≥ min_w f(w);   ∇U = E_p(w|θ) f(w) ∇log p(w|θ)
 
-    `f` takes one vector [d], or with `batched` many [N, d], and gives a number for each; a value that is no number
-    counts as the worst of its generation. It ends after so many `generations`, when all scales have fallen below
-    `tolerance` beside the mean, or when values have not differed for a hundred generations. `engine`, one of
+    `f` takes one vector [d], or with `batched` many [N, d], and gives a number for each; a value that is no number, or
+    infinite, counts as the worst of its generation. It ends after so many `generations`, when all scales have fallen
+    below `tolerance` beside the mean, or when values have not differed for a hundred generations. `engine`, one of
     doxa.search.engines, says who evaluates. With `checkpoint`, a folder, the search is saved every `checkpoint_every`
     generations and when interrupted; `resume=True` goes on from there, to the same bits. `settings` are those of
     doxa.search.Settings. Of a noisy `f` the best value is a lucky one.

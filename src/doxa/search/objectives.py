@@ -62,9 +62,11 @@ class Objective:
     def _asked(self, output: Tensor, y: Tensor) -> Tensor:
         assert self.measure is not None
         found = self.measure(output, y)
-        if not isinstance(found, Tensor):
-            found = torch.as_tensor(found)
-        return found.detach().to(output)
+        try:
+            given = found if isinstance(found, Tensor) else torch.as_tensor(found)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise BadInput(f"the objective must give numbers; it gave {found!r:.80}: {error}") from error
+        return given.detach().to(output)
 
     def values(self, outputs: Tensor, y: Tensor, nll: Tensor, by_row: bool) -> Tensor:
         """Of outputs [n, B, ...]: a number a row [n, B], or one for each of n perturbations."""
@@ -72,5 +74,16 @@ class Objective:
             return nll
         if by_row:
             many = outputs.flatten(0, 1), y.repeat(len(outputs), *[1] * (y.dim() - 1))
-            return self.sign * self._asked(*many).view(nll.shape)
-        return self.sign * torch.stack([self._asked(output, y) for output in outputs])
+            return self.sign * _of_shape(self._asked(*many), (nll.numel(),), "a row").view(nll.shape)
+        each = [_of_shape(self._asked(output, y), (), "for all rows") for output in outputs]
+        return self.sign * torch.stack(each)
+
+
+def _of_shape(found: Tensor, shape: tuple[int, ...], what: str) -> Tensor:
+    """What an objective gave, of the shape that it first had."""
+    if tuple(found.shape) != shape:
+        raise BadInput(
+            f"the objective first gave one number {what}, and now a tensor of shape {tuple(found.shape)} instead of "
+            f"{shape}: it must give the same for any outputs"
+        )
+    return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from torch import Tensor
 
-from doxa.errors import DoxaError
+from doxa.errors import BadInput, Diverged, DoxaError
 
 # What the units of a stretch of the population come to, at the present version of the distribution: a pure function.
 Evaluate = Callable[[slice], Tensor]
@@ -58,3 +59,22 @@ class EvaluationFailed(DoxaError, RuntimeError):
     def __init__(self, message: str, found: Any = None) -> None:
         super().__init__(message)
         self.found = found
+
+
+# Errors of Doxa's own that stay what they are, wherever they were raised.
+KINDS: dict[str, type[DoxaError]] = {kind.__name__: kind for kind in (BadInput, Diverged)}
+
+
+def in_words(error: Exception) -> tuple[str, str]:
+    """An error as words that travel: its kind, and what it says."""
+    kind = type(error).__name__
+    return kind, str(error) if kind in KINDS else "".join(traceback.format_exception_only(error)).strip()
+
+
+def failure(generation: int, block: int, kind: str, words: str) -> DoxaError:
+    """The error with which a generation ends that another process could not evaluate."""
+    where = f"in generation {generation + 1}, block {block} of the population: {words}"
+    left = "Nothing was changed by this generation"
+    if kind in KINDS:
+        return KINDS[kind](f"{where}. {left}")
+    return EvaluationFailed(f"the objective raised an error {where}. {left}")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, whole
-from doxa.search.engines.contract import Copy, Evaluate, EvaluationFailed, Exchange
+from doxa.search.engines.contract import Copy, Evaluate, EvaluationFailed, Exchange, failure
 from doxa.search.engines.follower import ANSWER, ANSWERS, EVALUATE, READY
 
 REISSUE, DROP = "reissue", "drop"
@@ -125,10 +125,7 @@ class Crew:
             return
         worker.at = None
         if kind != ANSWER:
-            raise EvaluationFailed(
-                f"the objective raised an error in generation {generation}, block {block} of the population: {given}. "
-                "Nothing was changed by this generation"
-            )
+            raise failure(generation, block, *given)
         self.deaths = 0
         if number == generation:
             found[block] = given

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 import pickle
+import signal
 import sys
-import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput
-from doxa.search.engines.contract import Evaluate, Follows
+from doxa.errors import BadInput, Diverged
+from doxa.search.engines.contract import Evaluate, Follows, in_words
 
 # What a worker is told: evaluate a block, or what all blocks of a generation came to.
 EVALUATE, ANSWERS = "evaluate", "answers"
@@ -76,8 +77,7 @@ class Follower:
         try:
             return ANSWER, generation, block, evaluate(blocks[block]).cpu().numpy()
         except Exception as error:
-            words = "".join(traceback.format_exception_only(error)).strip()
-            return RAISED, generation, block, words
+            return RAISED, generation, block, in_words(error)
 
     def _say(self, words: tuple[Any, ...]) -> None:
         try:
@@ -89,9 +89,12 @@ class Follower:
 def follow(line: Connection, threads: int) -> None:
     """What a worker's process does: open its copy, and follow it until the original hangs up."""
     torch.set_num_threads(threads)
+    # A terminal's Ctrl-C reaches every process: it is a request to the original, which lets its workers go.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         search = opened(line.recv_bytes())
         line.send((READY, -1, -1, None))
-        search.follow(Follower(line).exchange)
-    except (Over, EOFError, BrokenPipeError, KeyboardInterrupt):
+        with suppress(Diverged):  # as the original does, which tells
+            search.follow(Follower(line).exchange)
+    except (Over, EOFError, BrokenPipeError):
         sys.exit(0)

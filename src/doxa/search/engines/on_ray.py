@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 import torch
 
-from doxa.errors import BadInput
+from doxa.errors import BadInput, Diverged
 from doxa.search.engines.contract import Copy, Exchange
 from doxa.search.engines.crew import Terms, Words, Worker
 from doxa.search.engines.follower import EVALUATE, READY, Follower, Over, opened
@@ -68,8 +69,10 @@ class Seat:
         torch.set_num_threads(self.threads)
         try:
             search.follow(Follower(self).exchange)
-        except Over:
+        except (Over, Diverged):  # the original tells
             return
+        except Exception:
+            os._exit(1)  # nobody would answer any more: another takes its place
 
     def hear(self, words: Words) -> Words | None:
         self.told.put(words)
@@ -88,6 +91,7 @@ class Call:
 
     actor: Any
     pending: Any
+    why: str | None = None  # it could not begin
 
 
 class Actors:
@@ -120,10 +124,14 @@ class Actors:
             found: Words = self.ray.get(call)
         except self.ray.exceptions.RayActorError:
             return None
+        except self.ray.exceptions.RayTaskError as error:  # the search cannot be opened there
+            worker.line.why = f"{error.cause!r}; what is searched must be importable by Ray's workers"
+            return None
         return found
 
     def ended_by_itself(self, worker: Worker) -> str | None:
-        return None
+        why: str | None = worker.line.why
+        return why
 
     def dismiss(self, workers: Sequence[Worker]) -> None:
         for worker in workers:

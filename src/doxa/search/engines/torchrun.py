@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, TCPStore
 
 from doxa.errors import BadInput, require_positive, whole
-from doxa.search.engines.contract import Copy, Evaluate, EvaluationFailed, Exchange
+from doxa.search.engines.contract import Copy, Evaluate, Exchange, failure, in_words
 
 
 @dataclass(frozen=True)
@@ -75,20 +74,17 @@ class Ranks:
     def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
         """Evaluate every so-manieth block, and gather the rest."""
         own: dict[int, Any] = {}
-        trouble = None
+        trouble: tuple[int, str, str] | None = None
         for k in range(self.rank, len(blocks), self.world):
             try:
                 own[k] = evaluate(blocks[k]).cpu().numpy()
             except Exception as error:
-                trouble = f"block {k} of the population: " + "".join(traceback.format_exception_only(error)).strip()
+                trouble = k, *in_words(error)
                 break
         every: list[Any] = [None] * self.world
         dist.all_gather_object(every, (own, trouble))
-        raised = [words for _, words in every if words is not None]
+        raised = [said for _, said in every if said is not None]
         if raised:
-            raise EvaluationFailed(
-                f"the objective raised an error in generation {generation}, {raised[0]}. Nothing was changed by this "
-                "generation"
-            )
+            raise failure(generation, *raised[0])
         found = {k: part for parts, _ in every for k, part in parts.items()}
         return [torch.from_numpy(found[k]) for k in range(len(blocks))]

@@ -176,8 +176,8 @@ def load_policy(
         raise BadInput(f"the policy in {path} acts in an environment that a function made: pass environment=")
     if environment is None and ":" in named:  # gymnasium would import what stands before it
         raise BadInput(
-            f"the environment {named!r} of the policy in {path} names a module, which a file cannot have imported: pass "
-            f"environment={named!r}, if you trust it"
+            f"the environment {named!r} of the policy in {path} names a module, and no file may have one imported: "
+            f"pass environment={named!r}, if you trust it"
         )
     if bound is None and limits not in BOUNDS:
         raise BadInput(f"the policy in {path} bounds its actions in a way of its own: pass bound=")

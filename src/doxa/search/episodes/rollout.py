@@ -76,6 +76,8 @@ def rollout(
         raise Diverged(
             f"an episode of {scenery.name} with seed {flat[k]} returned {returns[k]}: its rewards are not all finite"
         )
+    if not np.isfinite(watcher.total).all():
+        raise Diverged(f"an episode of {scenery.name} showed an observation that is not finite")
     return Played(torch.from_numpy(returns).view(len(seeds), -1), watcher.sight)
 
 

@@ -67,6 +67,11 @@ class Scenery:
         """Observations as numbers [n, *observation]; states that are counted become rows of zeros with a one."""
         if len(self.shape) == 1 and observations.ndim == 1:
             return np.eye(self.shape[0])[observations - self.first.observation_space.start]
+        if observations.shape[1:] != self.shape:
+            raise BadInput(
+                f"{self.name} showed an observation of shape {observations.shape[1:]}; its observation_space says "
+                f"{self.shape}"
+            )
         return observations.astype(np.float64)
 
 
@@ -80,13 +85,24 @@ class Apart:
     def reset(self, seeds: Sequence[int]) -> Array:
         while len(self.all) < len(seeds):
             self.all.append(_made(self.scenery.environment))
-        return np.stack([one.reset(seed=seed)[0] for one, seed in zip(self.all, seeds, strict=False)])
+        return self._stacked([one.reset(seed=seed)[0] for one, seed in zip(self.all, seeds, strict=False)])
 
     def step(self, rows: Array, actions: Array) -> tuple[Array, Array, Array]:
         told = actions.tolist() if actions.ndim == 1 else actions
         came = [self.all[k].step(action) for k, action in zip(rows.tolist(), told, strict=True)]
         over = np.array([ended or cut for _, _, ended, cut, _ in came])
-        return np.stack([c[0] for c in came]), np.array([c[1] for c in came], dtype=np.float64), over
+        return self._stacked([c[0] for c in came]), np.array([c[1] for c in came], dtype=np.float64), over
+
+
+    def _stacked(self, observations: list[Any]) -> Array:
+        try:
+            return np.stack(observations)
+        except ValueError:
+            shapes = sorted({np.shape(one) for one in observations})
+            raise BadInput(
+                f"{self.scenery.name} showed observations of shapes {shapes}; its observation_space says "
+                f"{self.scenery.shape}"
+            ) from None
 
 
 class Together:
