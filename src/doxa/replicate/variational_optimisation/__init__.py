@@ -3,6 +3,7 @@
 from doxa.replicate.variational_optimisation import (
     antithetic_variance,
     discretised_sinc,
+    fashion_mnist,
     gradient_variance,
     himmelblau_fixed,
     himmelblau_natural,
@@ -24,5 +25,6 @@ ARTEFACTS = tuple(
         himmelblau_natural,
         antithetic_variance,
         minibatch_variance,
+        fashion_mnist,
     )
 )
