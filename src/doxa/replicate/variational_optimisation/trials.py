@@ -81,21 +81,25 @@ def _trained(
     ask: Ask, trial: Trial, rate: float, seed: int, learn: Rows, judge: Rows, length: Length
 ) -> dict[str, Any]:
     ask.say(f"{trial.title}: {length.generations:,} generations, rate {rate:g}, seed {seed}")
-    curve: list[list[float]] = []
+    curve: list[list[float]] = []  # generation; accuracy and NLL of rows held out, and of rows learned from
+    some = (learn[0][: len(judge[1])], learn[1][: len(judge[1])])
     looking = 0.0
 
     def watch(belief: Belief) -> Mapping[str, float]:
         nonlocal looking
         start = time.perf_counter()
-        scored = at_mean(belief, judge)
-        curve.append([(len(curve) + 1) * length.every, scored["accuracy"], scored["nll"]])
+        scored, learned = at_mean(belief, judge), at_mean(belief, some)
+        generation = (len(curve) + 1) * length.every
+        curve.append([generation, *(own[key] for own in (scored, learned) for key in ("accuracy", "nll"))])
         looking += time.perf_counter() - start
         return scored
 
     start = time.perf_counter()
     belief = fitted(ask, trial, rate, seed, learn, length, watch)
     seconds = time.perf_counter() - start - looking
-    return {"seed": seed, "rate": rate, **at_mean(belief, judge), "curve": curve, "seconds": seconds}
+    learned = at_mean(belief, some)["accuracy"]
+    scored = at_mean(belief, judge)
+    return {"seed": seed, "rate": rate, **scored, "learned_accuracy": learned, "curve": curve, "seconds": seconds}
 
 
 def fitted(
@@ -135,6 +139,6 @@ def chosen_rate(ask: Ask, part: str, trial: Trial, learn: Rows, choose: Rows, le
     """Every rate that was tried, by its accuracy on rows held out of the training set; and the best."""
     tried = {
         f"{rate:g}": trained(ask, f"{part}-rate-{rate:g}", trial, rate, TUNING, learn, choose, length)["accuracy"]
-        for rate in trial.rates
+        for rate in (trial.rates if ask.full else trial.rates[-1:])
     }
     return {"tried": tried, "best": float(max(tried, key=lambda rate: tried[rate]))}
