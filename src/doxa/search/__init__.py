@@ -3,7 +3,8 @@
 from doxa.search import engines, episodes, functions, shaping
 from doxa.search.ask_tell import Search, Settings
 from doxa.search.coordinates import log_scale, variance
-from doxa.search.episodes import Policy, policy
+from doxa.search.episodes.learn import policy
+from doxa.search.episodes.result import Policy
 from doxa.search.gaussian import Gaussian, Slopes, scores
 from doxa.search.gradients import Natural as natural_within
 from doxa.search.gradients import natural, plain
