@@ -51,16 +51,33 @@ def trials(ask: Ask) -> dict[str, Trial]:
     }
 
 
+def lengths(ask: Ask) -> tuple[Length, Length]:
+    """Of a trial, and of one that a rate is chosen by."""
+    return Length(*ask.of((4, 100, 2), (5000, 1000, 25))), Length(*ask.of((4, 100, 2), (1000, 1000, 25)))
+
+
+def rate(ask: Ask, name: str) -> dict[str, Any]:
+    rows = pictures(ask, "MNIST")
+    return chosen_rate(ask, _part(name), trials(ask)[name], rows.learn, rows.choose, lengths(ask)[1])
+
+
+def one(ask: Ask, name: str, seed: int) -> dict[str, Any]:
+    """One net, by the rate that was chosen."""
+    rows, best = pictures(ask, "MNIST"), rate(ask, name)["best"]
+    return trained(ask, _part(name), trials(ask)[name], best, seed, rows.train, rows.test, lengths(ask)[0])
+
+
+def _part(name: str) -> str:
+    return f"cnn-{name.replace(' ', '-')}"
+
+
 def run(ask: Ask) -> Numbers:
-    long, short = (Length(*ask.of((4, 100, 2), (n, 1000, 25))) for n in (5000, 1000))
-    rows, seeds = pictures(ask, "MNIST"), ask.these(1, 3)
+    seeds = ask.these(1, 3)
     found: dict[str, Any] = {}
-    for name, trial in trials(ask).items():
-        part = f"cnn-{name.replace(' ', '-')}"
-        rate = chosen_rate(ask, part, trial, rows.learn, rows.choose, short)
-        own = [trained(ask, part, trial, rate["best"], seed, rows.train, rows.test, long) for seed in seeds]
+    for name in trials(ask):
+        own = [one(ask, name, seed) for seed in seeds]
         found[name] = {
-            "rate": rate,
+            "rate": rate(ask, name),
             **{key: summary([one[key] for one in own]) for key in ("accuracy", "nll", "seconds")},
             "each": [one["accuracy"] for one in own],
             "passed": {str(level): [passed(one["curve"], level) for one in own] for level in LEVELS},
@@ -68,7 +85,7 @@ def run(ask: Ask) -> Numbers:
         }
     weights = sum(p.numel() for p in net().parameters())
     return {
-        "settings": {"weights": weights, "length": vars(long), "population": ask.of(10, 100), "scale": 0.05},
+        "settings": {"weights": weights, "length": vars(lengths(ask)[0]), "population": ask.of(10, 100), "scale": 0.05},
         "seeds": seeds,
         "trials": found,
     }

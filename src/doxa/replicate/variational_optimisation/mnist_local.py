@@ -29,22 +29,44 @@ def trials(ask: Ask) -> dict[str, Trial]:
     }
 
 
+def lengths(ask: Ask) -> tuple[Length, Length]:
+    """Of a trial, and of one that a rate is chosen by."""
+    return Length(*ask.of((20, 64, 5), (10_000, 128, 250))), Length(*ask.of((10, 64, 5), (2_500, 128, 250)))
+
+
+def rate(ask: Ask, name: str) -> dict[str, Any]:
+    rows = pictures(ask, "MNIST")
+    return chosen_rate(ask, _part(name), trials(ask)[name], rows.learn, rows.choose, lengths(ask)[1])
+
+
+def one(ask: Ask, name: str, seed: int) -> dict[str, Any]:
+    """One net, by the rate that was chosen."""
+    rows, best = pictures(ask, "MNIST"), rate(ask, name)["best"]
+    return trained(ask, _part(name), trials(ask)[name], best, seed, rows.train, rows.test, lengths(ask)[0])
+
+
+def _part(name: str) -> str:
+    return f"mnist-{name.replace(' ', '-')}"
+
+
 def run(ask: Ask) -> Numbers:
-    long, short = (Length(*ask.of((n, 64, 5), (of, 128, 250))) for n, of in ((20, 10_000), (10, 2_500)))
-    rows, seeds = pictures(ask, "MNIST"), ask.these(1, 3)
+    seeds = ask.these(1, 3)
     found: dict[str, Any] = {}
-    for name, trial in trials(ask).items():
-        part = f"mnist-{name.replace(' ', '-')}"
-        rate = chosen_rate(ask, part, trial, rows.learn, rows.choose, short)
-        own = [trained(ask, part, trial, rate["best"], seed, rows.train, rows.test, long) for seed in seeds]
+    for name in trials(ask):
+        own = [one(ask, name, seed) for seed in seeds]
         found[name] = {
-            "rate": rate,
+            "rate": rate(ask, name),
             **{key: summary([one[key] for one in own]) for key in ("accuracy", "nll", "seconds")},
             "each": [one["accuracy"] for one in own],
             "curve": [[mean([one["curve"][k][j] for one in own]) for j in (0, 1)] for k in range(len(own[0]["curve"]))],
         }
     return {
-        "settings": {"net": [784, *HIDDEN, 10], "scale": SCALE, "length": vars(long), "rates": "cosine, down to 0"},
+        "settings": {
+            "net": [784, *HIDDEN, 10],
+            "scale": SCALE,
+            "length": vars(lengths(ask)[0]),
+            "rates": "cosine, down to 0",
+        },
         "seeds": seeds,
         "trials": found,
     }
