@@ -132,9 +132,11 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     written = {k: v for k, v in curves.items() if k.startswith("as written")}
     whole = {k.removeprefix("as written, "): v for k, v in written.items() if "half" not in k}
     wide = {k.removeprefix("as written, "): v for k, v in curves.items() if "1200" in k}
-    errors = [[name, *(f"{own['error'][k]:.2f}" for k in range(len(FRACTIONS)))] for name, own in curves.items()]
+    errors = [
+        [_named(name), *(f"{own['error'][k]:.2f}" for k in range(len(FRACTIONS)))] for name, own in curves.items()
+    ]
     sure = [
-        [name, *(f"{own[key][k]:.{places}f}" for key, places in (("nll", 3), ("ece", 2)) for k in (0, MOST))]
+        [_named(name), *(f"{own[key][k]:.{places}f}" for key, places in (("nll", 3), ("ece", 2)) for k in (0, MOST))]
         for name, own in curves.items()
     ]
     return [
