@@ -19,6 +19,7 @@ GROUPS = {
         "Functions",
         "Searches that see values alone, on functions that can be drawn, and how sure they are.",
     ),
+    "nets": ("Nets", "Nets that are found by what they are worth, without any slope of it."),
     "": ("Others", "What stands alone."),
 }
 ACRONYMS = {"lrt": "LRT", "uci": "UCI", "mnist": "MNIST", "fgsm": "FGSM", "cpu": "CPU", "gpu": "GPU", "sgd": "SGD"}

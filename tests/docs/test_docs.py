@@ -221,3 +221,12 @@ def test_the_figures_of_the_readme_are_those_of_the_benchmarks(hook: Any) -> Non
         there = gpu["steps"][f"{nets[kind]}, {noise}"]["ratio"]
         assert f"| {here['steps'][case]['ratio']:.2f} | {best:.2f} | {there:.2f} |" in readme, case
     assert f"take {gpu['fleets']['100 units, 64 nets']['us_per_net']:.1f} µs a net" in readme.replace("\n", " ")
+
+
+def test_public_names_are_imported_from_where_they_are_written(hook: Any) -> None:
+    """A name taken from a package that only passes it on cannot be described: the site would not build."""
+    own = hook("rooms")
+    for room in own.rooms().values():
+        for name in room.names:
+            file = own.SOURCE / f"{name.module.replace('.', '/')}.py"
+            assert file.exists() or name.module == room.path, f"{name.public}: import it from where it is written"

@@ -132,21 +132,18 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     written = {k: v for k, v in curves.items() if k.startswith("as written")}
     whole = {k.removeprefix("as written, "): v for k, v in written.items() if "half" not in k}
     wide = {k.removeprefix("as written, "): v for k, v in curves.items() if "1200" in k}
-    rows = [
-        [
-            name,
-            *(f"{own['error'][k]:.2f}" for k in range(len(FRACTIONS))),
-            f"{own['nll'][0]:.3f}",
-            f"{own['nll'][MOST]:.3f}",
-            f"{own['ece'][MOST]:.2f}",
-        ]
+    errors = [
+        [_named(name), *(f"{own['error'][k]:.2f}" for k in range(len(FRACTIONS)))] for name, own in curves.items()
+    ]
+    sure = [
+        [_named(name), *(f"{own[key][k]:.{places}f}" for key, places in (("nll", 3), ("ece", 2)) for k in (0, MOST))]
         for name, own in curves.items()
     ]
-    heads = ("net", *(f"error % at {100 * f:g} %" for f in FRACTIONS), "NLL, whole", "NLL at 95 %", "ECE % at 95 %")
     return [
         _chart("All epochs, every width and prior", whole),
         _chart("1,200 units: half and all of the epochs, and the chosen recipe", wide),
-        Table("Test error by the share of weights pruned", heads, rows),
+        Table("Test error in %, by the share pruned", ("net", *(f"{100 * f:g} %" for f in FRACTIONS)), errors),
+        Table("NLL and ECE", ("net", "NLL, whole", "NLL at 95 %", "ECE %, whole", "ECE % at 95 %"), sure),
     ]
 
 

@@ -134,32 +134,32 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         for column, rows in columns.items()
         for width in WIDTHS
     }
+    return [
+        *(_table(column, own, best) for column, own in columns.items()),
+        Table("What was chosen, by validation NLL", ("net", "units", *CHOICE), _choices(found["numbers"]["choices"])),
+    ]
+
+
+def _table(column: str, own: Rows, best: Mapping[tuple[str, int], str]) -> Table:
     rows = []
     for name in TABLE:
         for k, width in enumerate(WIDTHS):
-            line = [f"{MODELS[name].title}, {width}", f"{weights(width) / 1e6:.1f} M"]
-            line += [f"{ORIGINAL[name][k]:.2f}", f"{DOCUMENT[name][k]:.2f}"]
-            for column, own in columns.items():
-                of, mark = own[f"{name}, {width}"], "**" * (best[column, width] == name)
-                line.append(f"{mark}{with_error(of['error'], 2)}{mark}")
-                line += [f"{of['nll']['mean']:.3f}", f"{of['ece']['mean']:.2f}"]
-            rows.append(line)
-    heads = (
-        "net, units",
-        "weights",
-        "original %",
-        "document %",
-        "as written, error %",
-        "NLL",
-        "ECE %",
-        "chosen, error %",
-        "NLL",
-        "ECE %",
-    )
-    return [
-        Table("Test rows, ± standard error over seeds", heads, rows, says="Lowest error of each width in bold."),
-        Table("What was chosen, by validation NLL", ("net", "units", *CHOICE), _choices(found["numbers"]["choices"])),
-    ]
+            of, mark = own[f"{name}, {width}"], "**" * (best[column, width] == name)
+            rows.append(
+                [
+                    MODELS[name].title,
+                    str(width),
+                    f"{weights(width) / 1e6:.1f} M",
+                    f"{ORIGINAL[name][k]:.2f}",
+                    f"{DOCUMENT[name][k]:.2f}",
+                    f"{mark}{with_error(of['error'], 2)}{mark}",
+                    f"{of['nll']['mean']:.3f}",
+                    f"{of['ece']['mean']:.2f}",
+                ]
+            )
+    heads = ("net", "units", "weights", "original %", "document %", "error %", "NLL", "ECE %")
+    says = "Errors ± standard error over seeds; the lowest of each width in bold."
+    return Table(f"Test rows, {column}", heads, rows, says=says)
 
 
 CHOICE = ("epochs", "KL weight", "scale at the start", "validation NLL", "validation error %", "validation ECE %")

@@ -1,0 +1,144 @@
+"""A trial: a net that is searched for so many generations, and what came of it on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import doxa
+from doxa.belief import Belief
+from doxa.checkpoint import describe
+from doxa.contracts import Learner
+from doxa.judge import nll
+from doxa.replicate.contract import Ask
+from doxa.replicate.parts import kept
+from doxa.replicate.variational_optimisation.pictures import Rows, stretches
+
+TUNING = 100  # the seed of nets that are chosen by, none that is reported
+CLASSES = 10
+
+
+class Step(nn.Module):
+    """1 above 0, else 0: a unit without a slope anywhere."""
+
+    def forward(self, z: Tensor) -> Tensor:
+        return (z > 0).to(z.dtype)
+
+
+def dense(hidden: Sequence[int], unit: Callable[[], nn.Module] = nn.ReLU) -> nn.Module:
+    """Linear maps from 784 pixels to ten classes, as torch starts them."""
+    sizes = (784, *hidden)
+    layers = [part for a, b in pairwise(sizes) for part in (nn.Linear(a, b), unit())]
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], CLASSES))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a net is trained: `learner` is told in the settings by its words, and `rates` are what is chosen from."""
+
+    title: str
+    learner: Learner
+    net: Callable[[], nn.Module]
+    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
+
+    def told(self) -> dict[str, Any]:
+        with torch.random.fork_rng(devices=[]):
+            return {"learner": describe(self.learner), "net": repr(self.net())}
+
+
+@dataclass(frozen=True)
+class Length:
+    """Generations in all, rows in each, and how many pass from one point of a curve to the next."""
+
+    generations: int
+    batch: int
+    every: int
+
+
+def trained(
+    ask: Ask, part: str, trial: Trial, rate: float, seed: int, learn: Rows, judge: Rows, length: Length
+) -> dict[str, Any]:
+    """What the net in the middle comes to on other rows, on the way and at the end; kept as a part."""
+    told = {
+        **trial.told(),
+        "rate": rate,
+        "seed": seed,
+        "rows": [len(learn[1]), len(judge[1])],
+        "length": vars(length),
+        "device": ask.device or "cpu",
+    }
+    return kept(ask, f"search-{part}-{seed}", told, partial(_trained, ask, trial, rate, seed, learn, judge, length))
+
+
+def _trained(
+    ask: Ask, trial: Trial, rate: float, seed: int, learn: Rows, judge: Rows, length: Length
+) -> dict[str, Any]:
+    ask.say(f"{trial.title}: {length.generations:,} generations, rate {rate:g}, seed {seed}")
+    curve: list[list[float]] = []  # generation; accuracy and NLL of rows held out, and of rows learned from
+    some = (learn[0][: len(judge[1])], learn[1][: len(judge[1])])
+    looking = 0.0
+
+    def watch(belief: Belief) -> Mapping[str, float]:
+        nonlocal looking
+        start = time.perf_counter()
+        scored, learned = at_mean(belief, judge), at_mean(belief, some)
+        generation = (len(curve) + 1) * length.every
+        curve.append([generation, *(own[key] for own in (scored, learned) for key in ("accuracy", "nll"))])
+        looking += time.perf_counter() - start
+        return scored
+
+    start = time.perf_counter()
+    belief = fitted(ask, trial, rate, seed, learn, length, watch)
+    seconds = time.perf_counter() - start - looking
+    learned = at_mean(belief, some)["accuracy"]
+    scored = at_mean(belief, judge)
+    return {"seed": seed, "rate": rate, **scored, "learned_accuracy": learned, "curve": curve, "seconds": seconds}
+
+
+def fitted(
+    ask: Ask,
+    trial: Trial,
+    rate: float,
+    seed: int,
+    learn: Rows,
+    length: Length,
+    watch: Callable[[Belief], Mapping[str, float]],
+) -> Belief:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        net = trial.net()
+    return doxa.fit(
+        net,
+        stretches(learn, length.batch, length.every),
+        learner=trial.learner,
+        likelihood=doxa.likelihoods.categorical(),
+        epochs=length.generations // length.every,
+        lr=doxa.rates.cosine(rate),
+        seed=seed,
+        size=len(learn[1]),
+        device=ask.device,
+        progress=ask.progress,
+        watch=watch,
+    )
+
+
+def at_mean(belief: Belief, rows: Rows) -> dict[str, float]:
+    """Accuracy in per cent and NLL in nats of the net in the middle."""
+    p = belief.predict_at_mean(rows[0]).mean
+    return {"accuracy": 100 * float((p.argmax(1) == rows[1]).double().mean()), "nll": float(nll(p, rows[1]))}
+
+
+def chosen_rate(ask: Ask, part: str, trial: Trial, learn: Rows, choose: Rows, length: Length) -> dict[str, Any]:
+    """Every rate that was tried, by its accuracy on rows held out of the training set; and the best."""
+    tried = {
+        f"{rate:g}": trained(ask, f"{part}-rate-{rate:g}", trial, rate, TUNING, learn, choose, length)["accuracy"]
+        for rate in (trial.rates if ask.full else trial.rates[-1:])
+    }
+    return {"tried": tried, "best": float(max(tried, key=lambda rate: tried[rate]))}

@@ -1,0 +1,75 @@
+"""Nets of variational optimisation: what is kept of a search is what it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from doxa.replicate.variational_optimisation import convolutional, divergence, score_laws
+from doxa.replicate.variational_optimisation.fewer_evaluations import WAYS, _search
+from doxa.replicate.variational_optimisation.followed import WINDOW, smoothed
+from doxa.replicate.variational_optimisation.mushroom_policy import reward
+from doxa.replicate.variational_optimisation.pictures import stretches
+from doxa.replicate.variational_optimisation.trials import Step, dense
+from doxa.search import functions
+
+
+def test_a_moving_average_is_centred_and_uses_what_there_is() -> None:
+    values = np.random.default_rng(0).normal(size=200)
+    found = smoothed(values)
+    half = WINDOW // 2
+    assert found[100] == pytest.approx(values[100 - half : 100 + half].mean())
+    assert found[0] == pytest.approx(values[:half].mean())
+    assert found[-1] == pytest.approx(values[-half - 1 :].mean())
+
+
+def test_a_level_is_passed_when_it_is_first_seen() -> None:
+    curve = [[25, 80.0], [50, 96.0], [75, 94.0], [100, 97.0]]
+    assert convolutional.passed(curve, 95) == 50
+    assert convolutional.passed(curve, 98) is None
+
+
+def test_the_convolutional_net_has_the_weights_it_says() -> None:
+    net = convolutional.net()
+    assert sum(p.numel() for p in net.parameters()) == convolutional.ARTEFACT.reference["weights"]
+    assert net(torch.zeros(2, 784)).shape == (2, 10)
+
+
+def test_divergence_is_the_mean_squared_length_of_what_outputs_move() -> None:
+    a, b = torch.zeros(4, 3), torch.full((4, 3), 2.0)
+    assert divergence.divergence(a, b) == pytest.approx(12.0)
+
+
+def test_the_corrected_score_is_the_slope_and_the_printed_ones_are_not() -> None:
+    truth, corrected, *printed = score_laws._univariate().values()
+    assert corrected == pytest.approx(truth)
+    assert all(abs(value - truth) > 0.5 for value in printed)
+
+
+def test_stretches_draw_other_rows_each_time() -> None:
+    rows = torch.arange(1000)[:, None].float(), torch.arange(1000)
+    loader = stretches(rows, 10, 5)
+    first, second = ([y for _, y in loader] for _ in range(2))
+    assert [len(y) for y in first] == [10] * 5
+    assert set(torch.cat(first).tolist()) != set(torch.cat(second).tolist())
+
+
+def test_steps_have_no_slope() -> None:
+    net, x = dense((5,), Step), torch.randn(3, 784)
+    F.cross_entropy(net(x), torch.tensor([0, 1, 2])).backward()
+    assert net[0].weight.grad is None or float(net[0].weight.grad.abs().sum()) == 0
+
+
+def test_rewards_are_those_of_the_action_that_is_taken() -> None:
+    output = torch.tensor([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])  # eats, eats, passes by
+    assert reward(output, torch.tensor([1, 0, 0])).tolist() == [5.0, -15.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["utilities", "importance mixing"])
+def test_evaluations_are_counted_until_the_lowest_is_near(name: str) -> None:
+    found = _search(WAYS[name], functions.sphere, [1.0, 1.0], 0, 200)
+    assert found["best"] < 1e-6
+    assert 0 < found["evaluations"] < 200 * 100
+    assert _search(WAYS[name], functions.sphere, [1.0, 1.0], 0, 2)["evaluations"] is None
