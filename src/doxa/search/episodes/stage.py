@@ -93,7 +93,6 @@ class Apart:
         over = np.array([ended or cut for _, _, ended, cut, _ in came])
         return self._stacked([c[0] for c in came]), np.array([c[1] for c in came], dtype=np.float64), over
 
-
     def _stacked(self, observations: list[Any]) -> Array:
         try:
             return np.stack(observations)
