@@ -48,4 +48,9 @@ TABLE: dict[str, Question] = {
     "search_episodes": Question(
         "Are policies found by the returns of episodes alone, and how long does it take?", "20 min; needs doxa[rl]"
     ),
+    "search_cost": Question(
+        "How many perturbations does a search evaluate in a second, beside the least that products cost and evotorch?",
+        "2 min; 4 beside evotorch; needs Fashion-MNIST",
+        everywhere=True,
+    ),
 }
