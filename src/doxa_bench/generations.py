@@ -7,6 +7,7 @@ its own.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -27,16 +28,20 @@ FLOOR, RIVAL = "floor", evotorch.NAME
 AT_ONCE = 50  # nets of the floor in one product: more do not stay in the caches
 TIMES = 3  # generations in which memory is counted
 
-SEPARABLE = {"per": "weight", "scale_rate": 1.0}
 LEARNERS = {
-    "weight space": partial(search.learner, search.weight_space()),
-    "weight space, separable": partial(
-        search.learner, search.weight_space(shaping=search.shaping.utilities), gradient=search.natural, **SEPARABLE
+    "weight space": search.learner(search.weight_space(), scale=SCALE),
+    # What evotorch's strategy does too: a scale for each weight, which is learned.
+    "weight space, separable": search.learner(
+        search.weight_space(shaping=search.shaping.utilities),
+        gradient=search.natural,
+        scale=SCALE,
+        per="weight",
+        scale_rate=1.0,
     ),
-    "low rank": partial(search.learner, search.low_rank()),
-    "local": partial(search.learner, search.local()),
-    "local, layer-wise": partial(search.learner, search.local(), per="layer", scale_rate=1.0),
-    "local, separable": partial(search.learner, search.local(), **SEPARABLE),
+    "low rank": search.learner(search.low_rank(), scale=SCALE),
+    "local": search.learner(search.local(), scale=SCALE),
+    "local, layer-wise": search.learner(search.local(), scale=SCALE, per="layer", scale_rate=1.0),
+    "local, separable": search.learner(search.local(), scale=SCALE, per="weight", scale_rate=1.0),
 }
 
 
@@ -59,7 +64,7 @@ def generation(case: str, net: nn.Module, x: Tensor, y: Tensor, size: int = SIZE
         return floor(net, x, y, size)
     if case == RIVAL:
         return evotorch.generation(net, x, y, size, SCALE)
-    belief = Believed(net, (x, y), LEARNERS[case](size=size, scale=SCALE))
+    belief = Believed(net, (x, y), replace(LEARNERS[case], size=size))
     return partial(belief.step, belief.batch(x, y))
 
 

@@ -20,11 +20,11 @@ Pair = tuple[float, float]  # seconds of the plain step, and of the one held aga
 
 def seconds(step: Step, times: int, device: str = "cpu", clock: Clock = time.perf_counter) -> float:
     """Seconds a step, with the device's queue empty before and after."""
-    _settle(device)
+    settle(device)
     start = clock()
     for _ in range(times):
         step()
-    _settle(device)
+    settle(device)
     return (clock() - start) / times
 
 
@@ -102,6 +102,7 @@ def ratio(ratios: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _settle(device: str) -> None:
+def settle(device: str) -> None:
+    """Wait until the device's queue is empty."""
     if device.startswith("cuda"):
         torch.cuda.synchronize(device)
