@@ -25,7 +25,7 @@ from doxa_bench.timing import Step
 SIZE, SCALE = 1000, 0.05
 WIDTHS = (784, 100, 100, 10)
 FLOOR, RIVAL = "floor", evotorch.NAME
-AT_ONCE = 50  # nets of the floor in one product: more do not stay in the caches
+AT_ONCE = {"cpu": 50, "cuda": SIZE}  # nets of the floor in one product: on a CPU more do not stay in its caches
 TIMES = 3  # generations in which memory is counted
 
 LEARNERS = {
@@ -71,7 +71,7 @@ def generation(case: str, net: nn.Module, x: Tensor, y: Tensor, size: int = SIZE
 def floor(net: nn.Module, x: Tensor, y: Tensor, size: int) -> Step:
     """Losses of as many nets, whose weights are there already, by batched products: forward only."""
     maps = [m for m in net.modules() if isinstance(m, nn.Linear)]
-    generator = torch.Generator(x.device).manual_seed(0)
+    generator, most = torch.Generator(x.device).manual_seed(0), AT_ONCE[x.device.type]
 
     def drawn(weight: Tensor) -> Tensor:
         noise = torch.randn(size, *weight.shape, device=x.device, generator=generator)
@@ -82,8 +82,8 @@ def floor(net: nn.Module, x: Tensor, y: Tensor, size: int) -> Step:
     @torch.no_grad()
     def step() -> Tensor:
         losses = []
-        for first in range(0, size, AT_ONCE):
-            some = slice(first, min(first + AT_ONCE, size))
+        for first in range(0, size, most):
+            some = slice(first, min(first + most, size))
             h = x.expand(some.stop - first, *x.shape)
             for k, (weight, bias) in enumerate(weights):
                 h = torch.baddbmm(bias[some], h, weight[some])

@@ -23,7 +23,7 @@ def rows(inputs: int = 784) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.rand(16, inputs), torch.randint(0, 10, (16,))
 
 
-@pytest.mark.parametrize("size", [3, generations.AT_ONCE + 1])
+@pytest.mark.parametrize("size", [3, generations.AT_ONCE["cpu"] + 1])
 def test_the_floor_is_the_losses_of_as_many_nets(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generations, "SCALE", 0.0)
     x, y = rows(20)
