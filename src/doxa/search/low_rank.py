@@ -129,5 +129,6 @@ class LowRankAtWork:
     def _blocks(self, rows: Rows) -> Iterator[slice]:
         widest = max((s.shape[0] for s in self.thin), default=1)
         apart = sum(s.stop - s.start for s in self.apart.slots)
-        numbers = self.scene.population.per_unit * max(sum(self.sizes) + apart, len(rows.y) * widest)
+        # Activations come in twos, what goes into a unit and what comes out.
+        numbers = self.scene.population.per_unit * max(sum(self.sizes) + apart, 2 * len(rows.y) * widest)
         return self.scene.population.blocks(numbers, parts=self.scene.parts)

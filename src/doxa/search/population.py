@@ -15,7 +15,7 @@ from doxa.search.gaussian import Gaussian, Slopes
 from doxa.search.shaping import Shaping, against_others
 
 # Numbers that are made at a time: on a CPU what its caches hold, on a GPU what keeps it busy.
-BLOCKS = {"cpu": 1 << 20, "cuda": 1 << 26}
+BLOCKS = {"cpu": 1 << 22, "cuda": 1 << 26}
 
 
 @dataclass(frozen=True)
