@@ -7,6 +7,7 @@ on a small net first; counted is the growth from before the net exists.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -32,9 +33,16 @@ def growth(kind: str, case: str, device: str = "cpu") -> int:
     """Growth of the peak of memory in bytes: resident in this process, or allocated on a GPU."""
     x, y = noise_rows(kind, device=device)
     small = nn.Sequential(nn.Flatten(), nn.Linear(x[0].numel(), 10)).to(device)
-    _taken(stepping(small, case, x, y))
+    return grown(
+        lambda: _taken(stepping(small, case, x, y)), lambda: _taken(stepping(new(kind, device), case, x, y)), device
+    )
+
+
+def grown(warm: Callable[[], None], work: Callable[[], None], device: str) -> int:
+    """Growth of the peak in bytes by some work, when what it needs has been loaded by a smaller one."""
+    warm()
     before = _start(device)
-    _taken(stepping(new(kind, device), case, x, y))
+    work()
     return _peak(device) - before
 
 

@@ -48,4 +48,18 @@ TABLE: dict[str, Question] = {
     "search_episodes": Question(
         "Are policies found by the returns of episodes alone, and how long does it take?", "20 min; needs doxa[rl]"
     ),
+    "search_cost": Question(
+        "How many perturbations does a search evaluate in a second, beside the least that products cost and evotorch?",
+        "2 min; 4 beside evotorch; needs Fashion-MNIST",
+        everywhere=True,
+    ),
+    "search_faults": Question(
+        "What becomes of a search whose workers, or which itself, are killed, and how long does it take to go on?",
+        "3 min; needs doxa[ray] for Ray",
+    ),
+    "search_scaling": Question(
+        "What does a generation cost for so many workers and weights, in time, bytes and memory?",
+        "3 min",
+        everywhere=True,
+    ),
 }

@@ -20,11 +20,11 @@ Pair = tuple[float, float]  # seconds of the plain step, and of the one held aga
 
 def seconds(step: Step, times: int, device: str = "cpu", clock: Clock = time.perf_counter) -> float:
     """Seconds a step, with the device's queue empty before and after."""
-    _settle(device)
+    settle(device)
     start = clock()
     for _ in range(times):
         step()
-    _settle(device)
+    settle(device)
     return (clock() - start) / times
 
 
@@ -57,6 +57,31 @@ def in_turn(
     return taken
 
 
+def side_by_side(
+    steps: Mapping[str, Step],
+    rounds: int,
+    limit: float,
+    device: str = "cpu",
+    heard: Callable[[int], None] = lambda done: None,
+    clock: Clock = time.perf_counter,
+) -> dict[str, list[float]]:
+    """Seconds of every step in every round, one after the other; no round that would pass the limit."""
+    start = clock()
+    times = {}
+    for name, step in steps.items():
+        seconds(step, 1, device, clock)
+        times[name] = max(1, min(MOST, int(VISIT / max(seconds(step, 1, device, clock), 1e-9))))
+    taken: dict[str, list[float]] = {name: [] for name in steps}
+    done, latest = 0, 0.0
+    while done < rounds and (done < min(FEWEST, rounds) or clock() - start + latest < limit):
+        begun = clock()
+        for name, step in steps.items():
+            taken[name].append(seconds(step, times[name], device, clock))
+        done, latest = done + 1, clock() - begun
+        heard(done)
+    return taken
+
+
 def figures(pairs: Sequence[Pair]) -> dict[str, float]:
     """The ratio's median and quartiles over rounds, and both times."""
     return {
@@ -77,6 +102,7 @@ def ratio(ratios: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _settle(device: str) -> None:
+def settle(device: str) -> None:
+    """Wait until the device's queue is empty."""
     if device.startswith("cuda"):
         torch.cuda.synchronize(device)

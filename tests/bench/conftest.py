@@ -11,8 +11,10 @@ import torch
 import doxa
 from doxa_bench import (
     asking,
+    crews,
     estimators,
     fleet_cost,
+    generations,
     gradient_variance,
     growth,
     kinds,
@@ -20,7 +22,10 @@ from doxa_bench import (
     mnist_ten_epochs,
     prediction_cost,
     scaling,
+    search_cost,
     search_episodes,
+    search_faults,
+    search_scaling,
     step_cost,
     time_to_accuracy,
 )
@@ -74,3 +79,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_episodes, "EPISODES", 4)
     monkeypatch.setattr(search_episodes, "COPIES", 2)
     monkeypatch.setattr(search_episodes, "STEPS", 3)
+    monkeypatch.setattr(search_cost, "garments", lambda device: (torch.rand(8, 784), torch.arange(8)))
+    monkeypatch.setattr(search_cost, "generation", lambda *given: generations.generation(*given, size=4))
+    monkeypatch.setattr(search_cost, "measured", lambda case, device: 1000)
+    left = {"bits": "0", "generations": [1], "recovered": [0.5]}
+    monkeypatch.setattr(search_faults, "undisturbed", lambda: left)
+    monkeypatch.setattr(search_faults, "disturbed", lambda case, kills: {**left, "seconds": [1.0] * kills})
+    monkeypatch.setattr(search_faults, "bereaved", lambda kills: {**left, "seconds": [1.0] * kills})
+    monkeypatch.setattr(search_scaling, "WIDTHS", {"cpu": (2, 4)})
+    monkeypatch.setattr(search_scaling, "WORK", {"cpu": 20_000})
+    monkeypatch.setattr(search_scaling, "memory", lambda estimator, width, device: 1000 * width)
+    monkeypatch.setattr(crews, "leading", lambda workers, parts, generations: 1e-3 * parts * workers)

@@ -125,7 +125,7 @@ def test_settings_of_a_look() -> None:
 def test_names_of_questions() -> None:
     assert asking.named(["memory", "step_cost", "memory"], "cpu") == ["memory", "step_cost"]
     assert "captured_cost" not in asking.named(["all"], "cpu")
-    assert asking.named(["all"], "cuda") == ["captured_cost", "scaling"]
+    assert asking.named(["all"], "cuda") == ["captured_cost", "scaling", "search_cost", "search_scaling"]
     with pytest.raises(BadInput, match="did you mean 'step_cost'"):
         asking.named(["step_cots"], "cpu")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doxa_bench.timing import EVERY, FEWEST, figures, in_turn, ratio, seconds
+from doxa_bench.timing import EVERY, FEWEST, figures, in_turn, ratio, seconds, side_by_side
 
 
 class Clock:
@@ -77,3 +77,14 @@ def test_figures_are_medians_and_quartiles_over_rounds() -> None:
     assert (found["plain_ms"], found["ms"], found["rounds"]) == (1000.0, 5000.0, 9)
     assert ratio([2.0]) == {"ratio": 2.0, "low": 2.0, "high": 2.0}
     assert figures([(2.0, 1.0)])["ratio"] == pytest.approx(0.5)
+
+
+def test_steps_side_by_side_have_a_turn_in_every_round() -> None:
+    clock = Clock()
+    steps = {"slow": clock.step("slow", 3.0), "fast": clock.step("fast", 0.04)}
+    taken = side_by_side(steps, rounds=4, limit=1e9, clock=clock)
+    assert taken["slow"] == pytest.approx([3.0] * 4)
+    assert taken["fast"] == pytest.approx([0.04] * 4)
+    assert clock.log[-6:] == ["slow", "fast", "fast"] * 2, "what is short is taken more often"
+    brief = side_by_side(steps, rounds=100, limit=30.0, clock=clock)
+    assert FEWEST <= len(brief["slow"]) < 10

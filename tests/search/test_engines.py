@@ -77,9 +77,10 @@ def calm() -> search.Found:
     return minimise(for_workers.sphere, [0.0, 0.0, 0.0], engine=engines.in_process(parts=16), **KEYS)
 
 
-def test_workers_that_are_killed_are_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
-    found = minimise(deadly_in(tmp_path, 3), [0.0, 0.0, 0.0], engine=engines.pool(2), **KEYS)
-    assert len(list((tmp_path / "dead").iterdir())) >= 3
+def test_ten_workers_that_are_killed_are_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
+    found = minimise(deadly_in(tmp_path, 10), [0.0, 0.0, 0.0], engine=engines.pool(2), **KEYS)
+    assert len(list((tmp_path / "dead").iterdir())) >= 10
+    assert [row["generation"] for row in found.trajectory] == [*range(1, KEYS["generations"] + 1)]
     assert torch.equal(found.path, calm().path)
 
 

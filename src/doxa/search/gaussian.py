@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -31,7 +32,7 @@ class Gaussian:
         """[G]: how many weights share each scale."""
         return torch.ones_like(self.scale) if self.groups is None else self.scale.new_tensor(self.groups)
 
-    @property
+    @cached_property
     def scales(self) -> Tensor:
         """[P]: the scale of every weight."""
         wide = spread(self.scale, self.groups)

@@ -18,7 +18,6 @@ from doxa.search.apart import Apart, Drawn
 from doxa.search.engines.contract import Exchange
 from doxa.search.engines.in_process import evaluated
 from doxa.search.gaussian import Gaussian, Slopes
-from doxa.search.population import BLOCK
 from doxa.search.scene import Answer, Named, Rows, Scene
 from doxa.search.shaping import Shaping
 
@@ -93,7 +92,11 @@ class LowRankAtWork:
 
             def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, _: Source) -> Tensor:
                 left, right = thin[site.name]
-                return apply(x, weight, bias) + (x @ right) @ left.mT
+                # An outer product at a time: rank is low, and a batched product of thin matrices is slow.
+                found = apply(x, weight, bias)
+                for a, c in zip((x @ right).split(1, -1), left.split(1, -1), strict=True):
+                    found = torch.addcmul(found, a, c.mT)
+                return found
 
             with Interception(sites, rule, Listening()):
                 return scene.run({**means, **weights}, buffers, rows.x)
@@ -126,5 +129,6 @@ class LowRankAtWork:
     def _blocks(self, rows: Rows) -> Iterator[slice]:
         widest = max((s.shape[0] for s in self.thin), default=1)
         apart = sum(s.stop - s.start for s in self.apart.slots)
-        numbers = max(sum(self.sizes) + apart, len(rows.y) * widest)
-        return self.scene.population.blocks(numbers, BLOCK, self.scene.parts)
+        # Activations come in twos, what goes into a unit and what comes out.
+        numbers = self.scene.population.per_unit * max(sum(self.sizes) + apart, 2 * len(rows.y) * widest)
+        return self.scene.population.blocks(numbers, parts=self.scene.parts)

@@ -14,7 +14,8 @@ from doxa.randomness import Key, seed_of
 from doxa.search.gaussian import Gaussian, Slopes
 from doxa.search.shaping import Shaping, against_others
 
-BLOCK = 1 << 22  # numbers that are made at a time
+# Numbers that are made at a time: on a CPU what its caches hold, on a GPU what keeps it busy.
+BLOCKS = {"cpu": 1 << 22, "cuda": 1 << 26}
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,10 @@ class Population:
         """The streams of the perturbations of some units, mirror images among them."""
         return Stream(self.seeds[units].repeat_interleave(self.per_unit), generation)
 
-    def blocks(self, width: int, most: int = BLOCK, parts: int = 1) -> Iterator[slice]:
+    def blocks(self, width: int, most: int | None = None, parts: int = 1) -> Iterator[slice]:
         """All units in at least so many stretches, each of so many numbers at most; the same for whoever works."""
-        step = max(1, min(most // max(1, width), -(-self.units // parts)))
+        numbers = BLOCKS.get(self.seeds.device.type, BLOCKS["cpu"]) if most is None else most
+        step = max(1, min(numbers // max(1, width), -(-self.units // parts)))
         return (slice(low, min(low + step, self.units)) for low in range(0, self.units, step))
 
     def perturbations(self, units: slice) -> slice:
@@ -63,7 +65,10 @@ class Population:
 
     def points(self, at: Gaussian, epsilon: Tensor) -> Tensor:
         """The vectors of some units [n, P]: each one, and beside it its mirror image."""
-        return self.mirrored(at.mean, epsilon * at.scales)
+        found = epsilon.new_empty(len(epsilon), self.per_unit, epsilon.shape[1])
+        for way in range(self.per_unit):
+            torch.addcmul(at.mean, epsilon, at.scales, value=1 - 2 * way, out=found[:, way])
+        return found.flatten(0, 1)
 
     def mirrored(self, middle: Tensor, step: Tensor) -> Tensor:
         """What steps [units, ...] away from a middle lead to [n, ...]; in pairs, on both sides of it."""

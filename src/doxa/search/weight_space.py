@@ -11,7 +11,6 @@ from doxa.search import shaping
 from doxa.search.engines.contract import Exchange
 from doxa.search.engines.in_process import evaluated
 from doxa.search.gaussian import Gaussian, Slopes
-from doxa.search.population import BLOCK
 from doxa.search.scene import Answer, Named, Rows, Scene
 from doxa.search.shaping import Shaping
 
@@ -69,7 +68,7 @@ class WeightSpaceAtWork:
     ) -> tuple[Slopes, Tensor, Tensor]:
         """The slopes, and the value and NLL of each perturbation that arrived."""
         population, own = self.scene.population, self.estimator
-        blocks = list(population.blocks(self.width, BLOCK, self.scene.parts))
+        blocks = list(population.blocks(self.width, parts=self.scene.parts))
         parts = exchange(generation, lambda units: self.answers(at, generation, units, rows).packed(), blocks)
         table, here = population.arrived(parts, blocks)
         weights = population.weighed(table[:, 0], here, own.shaping, own.baseline)

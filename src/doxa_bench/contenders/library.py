@@ -40,10 +40,15 @@ class Library:
     @property
     def version(self) -> str | None:
         """The installed version, or None."""
-        try:
-            return importlib.metadata.version(self.name)
-        except importlib.metadata.PackageNotFoundError:
-            return None
+        return installed(self.name)
+
+
+def installed(name: str) -> str | None:
+    """The version of a package, or None where it is not."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def offered(library: Library, task: Task, x: Tensor, y: Tensor) -> Pupil | str:

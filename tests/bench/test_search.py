@@ -1,0 +1,118 @@
+"""What is measured of searches is what it says it is."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import doxa
+from doxa import search
+from doxa.search.engines.follower import ANSWERS
+from doxa_bench import crews, generations, moving, search_faults, search_scaling
+from doxa_bench.contenders import evotorch
+from doxa_bench.steps import Believed
+
+
+def rows(inputs: int = 784) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(1)
+    return torch.rand(16, inputs), torch.randint(0, 10, (16,))
+
+
+@pytest.mark.parametrize("size", [3, generations.AT_ONCE["cpu"] + 1])
+def test_the_floor_is_the_losses_of_as_many_nets(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generations, "SCALE", 0.0)
+    x, y = rows(20)
+    net = doxa.nets.mlp(20, (6, 5), 10)
+    losses = generations.floor(net, x, y, size)()
+    assert torch.allclose(losses, F.cross_entropy(net(x), y).expand(size))
+
+
+@pytest.mark.parametrize("case", generations.LEARNERS)
+def test_a_generation_of_every_case_lowers_the_loss(case: str) -> None:
+    x, y = rows(20)
+    net = doxa.nets.mlp(20, (16,), 10)
+    step = generations.generation(case, net, x, y, 100)
+    belief = step.func.__self__
+    before = F.cross_entropy(net(x), y)
+    for _ in range(60):
+        step()
+    weights = belief.layout.weights(belief.training.mean.detach()[0])
+    assert F.cross_entropy(torch.func.functional_call(net, weights, (x,)), y) < before - 0.05
+
+
+@pytest.mark.skipif(evotorch.version() is None, reason="evotorch is not installed")
+def test_a_generation_of_evotorch_moves_its_centre_to_lower_losses() -> None:
+    x, y = rows(20)
+    net = doxa.nets.mlp(20, (16,), 10)
+    before = F.cross_entropy(net(x), y).detach()
+    step = evotorch.generation(net, x, y, 100, 0.05)
+    for _ in range(60):
+        step()
+    searching = dict(zip(step.__code__.co_freevars, step.__closure__, strict=True))["searching"].cell_contents
+    nn.utils.vector_to_parameters(searching.status["center"].as_subclass(torch.Tensor).clone(), net.parameters())
+    assert F.cross_entropy(net(x), y) < before - 0.05
+
+
+@pytest.mark.parametrize("estimator", moving.ESTIMATORS)
+def test_a_worker_that_is_timed_moves_as_any_other(estimator: str) -> None:
+    worker = moving.Worker(moving.net(3), estimator, 8, "cpu")
+    plain = Believed(
+        moving.net(3),
+        (worker.batch.x[0], worker.batch.y[0]),
+        search.learner(moving.ESTIMATORS[estimator], size=8),
+    )
+    for _ in range(2):
+        assert min(worker.generation()) > 0
+        plain.step(worker.batch)
+    assert torch.equal(worker.belief.training.parameters[0], plain.training.parameters[0])
+    assert moving.weights(3) == worker.belief.layout.size
+
+
+def test_the_leader_s_constants_are_found_from_times_that_follow_them() -> None:
+    known = (3e-4, 2e-5, 4e-6)
+    given = [
+        {"workers": w, "parts": p, "seconds": known[0] + known[1] * p + known[2] * p * w}
+        for w, p in search_scaling.CREWS
+    ]
+    assert search_scaling.led(given) == pytest.approx(known)
+
+
+def test_bytes_are_those_of_messages() -> None:
+    own, parts, size = crews.message_bytes(), 40, 80
+    answers = [np.zeros((size // parts, 2), np.float32) for _ in range(parts)]
+    whole = len(pickle.dumps((ANSWERS, 1000, answers)))
+    assert parts * own["told_block"] + size * own["value"] == pytest.approx(whole, rel=0.1)
+    assert own["value"] == pytest.approx(8, rel=1e-2)
+
+
+def test_the_model_grows_as_its_parts_do() -> None:
+    names = ("evaluate_ns", "move_ns", "once_ns", "bytes")
+    found = {
+        "constants": {f"weight space, {name}": 1.0 for name in names},
+        "bytes": {},
+    }
+    one, other = (search_scaling.model(found, workers, 1e6) for workers in (2, 1000))
+    assert one["perturbations"] == 1000
+    assert other["perturbations"] == 2000
+    assert one["move"] == pytest.approx(1e-9 * 1e6 * (1 + 1000))
+    assert other["evaluate"] == pytest.approx(one["evaluate"] * 2 / 500)
+    assert other["shared"] == pytest.approx(1e-9 * 1e6 * (1 + 2))
+    assert "lead" not in one
+    assert search_scaling.parity(found, "weight space") == search_scaling.BATCH
+
+
+@pytest.mark.parametrize("case", ["pool", "driver"])
+def test_a_search_that_is_killed_comes_to_the_same_bits(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_faults, "GENERATIONS", 40)
+    other = search_faults.bereaved(1) if case == "driver" else search_faults.disturbed(case, 1)
+    found = search_faults.held_against(search_faults.undisturbed(), other)
+    assert found["same"]
+    assert found["kills"] == 1
+    assert found["lost"] == found["twice"] == 0
+    assert found["worst"] > 0
+    assert len(found["by_the_engine"]) == (case == "pool")
