@@ -38,7 +38,7 @@ SHARED = ("weight space, independent", "weight space, pairs")
 
 def run(ask: Ask) -> Numbers:
     size, repeats, seeds = int(ask.of(20, 100)), int(ask.of(4, 20)), ask.these(1, 5)
-    told = {"size": size, "repeats": repeats, "scale": SCALE, "net": HIDDEN, "rows": ROWS, "device": ask.device}
+    told = {"population": size, "repeats": repeats, "scale": SCALE, "net": HIDDEN, "rows": ROWS, "device": ask.device}
     parts = [
         kept(ask, f"search-quality-{seed}", told | {"seed": seed}, partial(_measured, ask, seed, size, repeats))
         for seed in seeds
@@ -98,7 +98,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         for name, of in numbers["estimators"].items()
     ]
     heads = ("estimate", "cosine", "variance", "ms", "N in the same time", "cosine in the same time")
-    size = found["settings"]["size"]
+    size = found["settings"]["population"]
     return [Table(f"Against back-propagation, N = {size}", heads, rows, says="Ranks have another length: see cosines.")]
 
 
