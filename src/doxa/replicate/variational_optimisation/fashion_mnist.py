@@ -95,6 +95,6 @@ ARTEFACT = Artefact(
         "the learning rate of each: of three, by 10,000 rows held out of the training set, with another seed",
     ),
     departures={"quick": ("3,000 rows, 10 generations of 20 perturbations",)},
-    takes=("some seconds", "a quarter of an hour"),
+    takes=("some seconds", "nine minutes"),
     show=show,
 )
