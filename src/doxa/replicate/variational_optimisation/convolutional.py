@@ -10,10 +10,9 @@ from torch import nn
 import doxa
 from doxa import search
 from doxa.replicate.contract import Artefact, Ask, Numbers
-from doxa.replicate.over_seeds import mean, summary, with_error
+from doxa.replicate.over_seeds import with_error
 from doxa.replicate.show import Chart, Line, Shown, Table
-from doxa.replicate.variational_optimisation.pictures import pictures
-from doxa.replicate.variational_optimisation.trials import Length, Trial, chosen_rate, trained
+from doxa.replicate.variational_optimisation.trials import Contest, Length, Trial
 
 LEVELS = (90, 95, 97, 98)  # per cent: when each is passed
 
@@ -51,41 +50,20 @@ def trials(ask: Ask) -> dict[str, Trial]:
     }
 
 
-def lengths(ask: Ask) -> tuple[Length, Length]:
-    """Of a trial, and of one that a rate is chosen by."""
-    return Length(*ask.of((4, 100, 2), (5000, 1000, 25))), Length(*ask.of((4, 100, 2), (1000, 1000, 25)))
-
-
-def rate(ask: Ask, name: str) -> dict[str, Any]:
-    rows = pictures(ask, "MNIST")
-    return chosen_rate(ask, _part(name), trials(ask)[name], rows.learn, rows.choose, lengths(ask)[1])
-
-
-def one(ask: Ask, name: str, seed: int) -> dict[str, Any]:
-    """One net, by the rate that was chosen."""
-    rows, best = pictures(ask, "MNIST"), rate(ask, name)["best"]
-    return trained(ask, _part(name), trials(ask)[name], best, seed, rows.train, rows.test, lengths(ask)[0])
-
-
-def _part(name: str) -> str:
-    return f"cnn-{name.replace(' ', '-')}"
+def contest(ask: Ask) -> Contest:
+    long, short = (Length(*ask.of((4, 100, 2), (generations, 1000, 25))) for generations in (5000, 1000))
+    return Contest("MNIST", "cnn", trials(ask), long, short)
 
 
 def run(ask: Ask) -> Numbers:
-    seeds = ask.these(1, 3)
-    found: dict[str, Any] = {}
-    for name in trials(ask):
-        own = [one(ask, name, seed) for seed in seeds]
-        found[name] = {
-            "rate": rate(ask, name),
-            **{key: summary([one[key] for one in own]) for key in ("accuracy", "nll", "seconds")},
-            "each": [one["accuracy"] for one in own],
-            "passed": {str(level): [passed(one["curve"], level) for one in own] for level in LEVELS},
-            "curve": [[mean([one["curve"][k][j] for one in own]) for j in (0, 1)] for k in range(len(own[0]["curve"]))],
-        }
+    seeds, own = ask.these(1, 3), contest(ask)
+    found = {name: own.found(ask, name, seeds) for name in own.trials}
+    for of in found.values():
+        curves = of.pop("curves")
+        of["passed"] = {str(level): [passed(curve, level) for curve in curves] for level in LEVELS}
     weights = sum(p.numel() for p in net().parameters())
     return {
-        "settings": {"weights": weights, "length": vars(lengths(ask)[0]), "population": ask.of(10, 100), "scale": 0.05},
+        "settings": {"weights": weights, "length": vars(own.length), "population": ask.of(10, 100), "scale": 0.05},
         "seeds": seeds,
         "trials": found,
     }
@@ -147,6 +125,6 @@ ARTEFACT = Artefact(
         "how often it is looked at: every 25 generations",
     ),
     departures={"quick": ("3,000 rows, four generations of ten perturbations, 100 rows each",)},
-    takes=("some seconds", "not measured yet, on a GPU"),
+    takes=("some seconds", "a time not yet measured, on a GPU"),
     show=show,
 )

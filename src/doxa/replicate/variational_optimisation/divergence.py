@@ -164,6 +164,6 @@ ARTEFACT = Artefact(
         "the floor of a sensitivity: a thousandth of its root mean square; perturbations keep their length",
     ),
     departures={"quick": ("100 rows, eight perturbations, 20 steps",)},
-    takes=("some seconds", "a minute"),
+    takes=("some seconds", "two minutes"),
     show=show,
 )

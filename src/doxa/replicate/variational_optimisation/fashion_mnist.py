@@ -9,10 +9,9 @@ from typing import Any
 import doxa
 from doxa import search
 from doxa.replicate.contract import Artefact, Ask, Numbers
-from doxa.replicate.over_seeds import mean, summary, with_error
+from doxa.replicate.over_seeds import with_error
 from doxa.replicate.show import Chart, Line, Shown, Table
-from doxa.replicate.variational_optimisation.pictures import pictures
-from doxa.replicate.variational_optimisation.trials import Length, Step, Trial, chosen_rate, dense, trained
+from doxa.replicate.variational_optimisation.trials import Contest, Length, Step, Trial, dense
 
 HIDDEN, SCALE = (100, 100), 0.05
 RELU, STEPS = partial(dense, HIDDEN), partial(dense, HIDDEN, Step)
@@ -37,28 +36,12 @@ def trials(ask: Ask) -> dict[str, Trial]:
 
 def run(ask: Ask) -> Numbers:
     length = Length(*ask.of((10, 64, 5), (400, 128, 50)))
-    rows, seeds = pictures(ask, "Fashion-MNIST"), ask.these(1, 3)
-    found: dict[str, Any] = {}
-    for name, trial in trials(ask).items():
-        part = f"fashion-{name.replace(',', '').replace(' ', '-').replace('/', '-')}"
-        rate = chosen_rate(ask, part, trial, rows.learn, rows.choose, length)
-        own = [trained(ask, part, trial, rate["best"], seed, rows.train, rows.test, length) for seed in seeds]
-        found[name] = {
-            "rate": rate,
-            "accuracy": summary([one["accuracy"] for one in own]) | {"each": [one["accuracy"] for one in own]},
-            "nll": summary([one["nll"] for one in own]),
-            "seconds": mean([one["seconds"] for one in own]),
-            "curve": [[own[0]["curve"][k][0], mean([one["curve"][k][1] for one in own])] for k in _points(own)],
-        }
+    seeds, own = ask.these(1, 3), Contest("Fashion-MNIST", "fashion", trials(ask), length, length)
     return {
         "settings": {"net": [784, *HIDDEN, 10], "scale": SCALE, "length": vars(length), "rates": "cosine, down to 0"},
         "seeds": seeds,
-        "trials": found,
+        "trials": {name: own.found(ask, name, seeds) for name in own.trials},
     }
-
-
-def _points(own: Sequence[Mapping[str, Any]]) -> range:
-    return range(len(own[0]["curve"]))
 
 
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
@@ -69,7 +52,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
             f"{of['rate']['best']:g}",
             with_error(of["accuracy"], 2),
             with_error(of["nll"], 3),
-            f"{of['seconds']:.0f}",
+            f"{of['seconds']['mean']:.0f}",
         ]
         for name, of in trials.items()
     ]

@@ -108,6 +108,6 @@ ARTEFACT = Artefact(
         "all else: the separable natural evolution strategy that is the default; nothing was tuned",
     ),
     departures={"quick": ("60 generations, two seeds",)},
-    takes=("some seconds", "a minute"),
+    takes=("some seconds", "half an hour, on busy cores"),
     show=show,
 )

@@ -116,6 +116,6 @@ ARTEFACT = Artefact(
         "v = (σ∘σ)(A∘A), the product of squares; the document prints (σA)², the square of the product",
     ),
     departures={"quick": ("20 perturbations, four estimates",)},
-    takes=("some seconds", "two minutes"),
+    takes=("some seconds", "a minute"),
     show=show,
 )

@@ -68,6 +68,6 @@ ARTEFACT = Artefact(
         "net, data and step as where one variance is adapted",
     ),
     departures={"quick": ("2,000 rows, 60 generations of 20 perturbations",)},
-    takes=("some seconds", "five minutes"),
+    takes=("some seconds", "a time not yet measured"),
     show=show,
 )

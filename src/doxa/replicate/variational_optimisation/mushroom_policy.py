@@ -114,6 +114,6 @@ ARTEFACT = Artefact(
         "games of whole episodes are a benchmark, search_episodes",
     ),
     departures={"quick": ("1,000 mushrooms, one epoch",)},
-    takes=("some seconds", "a minute"),
+    takes=("some seconds", "ten minutes, on busy cores"),
     show=show,
 )

@@ -18,8 +18,9 @@ from doxa.checkpoint import describe
 from doxa.contracts import Learner
 from doxa.judge import nll
 from doxa.replicate.contract import Ask
+from doxa.replicate.over_seeds import mean, summary
 from doxa.replicate.parts import kept
-from doxa.replicate.variational_optimisation.pictures import Rows, stretches
+from doxa.replicate.variational_optimisation.pictures import Rows, pictures, stretches
 
 TUNING = 100  # the seed of nets that are chosen by, none that is reported
 CLASSES = 10
@@ -142,3 +143,43 @@ def chosen_rate(ask: Ask, part: str, trial: Trial, learn: Rows, choose: Rows, le
         for rate in (trial.rates if ask.full else trial.rates[-1:])
     }
     return {"tried": tried, "best": float(max(tried, key=lambda rate: tried[rate]))}
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Trials on one data set, each at the best of its rates, which shorter ones may find."""
+
+    data: str
+    part: str  # how names of parts begin
+    trials: Mapping[str, Trial]
+    length: Length
+    short: Length
+
+    def rate(self, ask: Ask, name: str) -> dict[str, Any]:
+        rows = pictures(ask, self.data)
+        return chosen_rate(ask, self._part(name), self.trials[name], rows.learn, rows.choose, self.short)
+
+    def one(self, ask: Ask, name: str, seed: int) -> dict[str, Any]:
+        """One net, by the rate that was chosen, learned from all training rows and judged by test rows."""
+        rows, best = pictures(ask, self.data), self.rate(ask, name)["best"]
+        return trained(ask, self._part(name), self.trials[name], best, seed, rows.train, rows.test, self.length)
+
+    def found(self, ask: Ask, name: str, seeds: Sequence[int]) -> dict[str, Any]:
+        """What all seeds of a trial come to."""
+        own = [self.one(ask, name, seed) for seed in seeds]
+        return {
+            "rate": self.rate(ask, name),
+            **{key: summary([one[key] for one in own]) for key in ("accuracy", "nll", "seconds")},
+            "each": [one["accuracy"] for one in own],
+            "curve": mean_curve(own, (0, 1)),
+            "curves": [[point[:2] for point in one["curve"]] for one in own],
+        }
+
+    def _part(self, name: str) -> str:
+        return f"{self.part}-{name.replace(',', '').replace(' ', '-').replace('/', '-')}"
+
+
+def mean_curve(own: Sequence[Mapping[str, Any]], columns: Sequence[int]) -> list[list[float]]:
+    """The mean over seeds of some columns of their curves, point by point."""
+    points = range(len(own[0]["curve"]))
+    return [[mean([one["curve"][k][j] for one in own]) for j in columns] for k in points]

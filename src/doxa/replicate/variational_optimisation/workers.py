@@ -105,6 +105,6 @@ ARTEFACT = Artefact(
     reference={"document": "workers share seeds and fitness, and rebuild every perturbation"},
     left_open=("net and data: 784-20-10 on MNIST, N = 40, 128 rows a generation",),
     departures={"quick": ("256 rows, one and two workers, weight space alone",)},
-    takes=("some seconds", "a minute"),
+    takes=("some seconds", "three minutes"),
     show=show,
 )

@@ -384,4 +384,4 @@ DEPARTURES: dict[str, tuple[str, ...]] = {
         "settings of a grid are chosen by the mean expected regret of seeds 100 and 101, which no figure reports",
     ),
 }
-TAKES = ("a few seconds", "not measured yet, on a GPU: seven games, which the figures share")
+TAKES = ("a few seconds", "a time not yet measured, on a GPU: seven games, which the figures share")
