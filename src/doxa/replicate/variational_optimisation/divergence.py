@@ -21,7 +21,7 @@ from doxa.replicate.variational_optimisation.pictures import pictures, stretches
 from doxa.replicate.variational_optimisation.trials import dense
 from doxa.search.sensitivity import s_abs, s_sum, safe
 
-HIDDEN = (100,)
+HIDDEN, RATE, BATCH = (100,), 1e-3, 128
 SCALES = (0.003, 0.01, 0.03, 0.1)
 SMALL = "0.01"  # one of them, as it is told
 SAFE = Claim(
@@ -37,6 +37,7 @@ STATES = ("at the start", "trained")
 def run(ask: Ask) -> Numbers:
     seeds, many = ask.these(1, 3), int(ask.of(8, 100))
     told = {"scales": SCALES, "perturbations": many, "rows": int(ask.of(100, 1000)), "net": [784, *HIDDEN, 10]}
+    told |= {"steps": steps(ask), "rate": RATE, "batch": BATCH}
     parts = [
         kept(ask, f"search-divergence-{seed}", {**told, "seed": seed, "device": ask.device}, partial(_found, ask, seed))
         for seed in seeds
@@ -71,6 +72,11 @@ def run(ask: Ask) -> Numbers:
     }
 
 
+def steps(ask: Ask) -> int:
+    """Of Adam, that make a net a trained one."""
+    return int(ask.of(20, 400))
+
+
 def _found(ask: Ask, seed: int) -> dict[str, Any]:
     ask.say(f"divergence, seed {seed}")
     rows = pictures(ask, "MNIST")
@@ -80,11 +86,11 @@ def _found(ask: Ask, seed: int) -> dict[str, Any]:
     layout, start = lay_out(net)
     belief = doxa.fit(
         net,
-        stretches(rows.learn, 128, int(ask.of(20, 400))),
+        stretches(rows.learn, BATCH, steps(ask)),
         learner=doxa.learners.point(),
         likelihood=doxa.likelihoods.categorical(),
         epochs=1,
-        lr=1e-3,
+        lr=RATE,
         seed=seed,
         size=len(rows.learn[1]),
         device=ask.device,
