@@ -46,7 +46,7 @@ def trials(ask: Ask) -> dict[str, Trial]:
             net,
             (3e-3, 1e-2, 3e-2),
         ),
-        "back-propagation": Trial("CNN, back-propagation", doxa.learners.point(), net, (1e-3, 3e-3)),
+        "back-propagation": Trial("CNN, back-propagation", doxa.learners.point(), net, (1e-3, 3e-3, 1e-2)),
     }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,7 +21,7 @@ from doxa.contracts import Learner
 from doxa.judge import nll
 from doxa.replicate.contract import Ask
 from doxa.replicate.over_seeds import mean, summary
-from doxa.replicate.parts import kept
+from doxa.replicate.parts import kept, stem
 from doxa.replicate.variational_optimisation.pictures import Rows, pictures, stretches
 
 TUNING = 100  # the seed of nets that are chosen by, none that is reported
@@ -75,32 +77,48 @@ def trained(
         "length": vars(length),
         "device": ask.device or "cpu",
     }
-    return kept(ask, f"search-{part}-{seed}", told, partial(_trained, ask, trial, rate, seed, learn, judge, length))
+    part = f"search-{part}-{seed}"
+    # By its settings: a trial that was broken off does not stand in the way of another.
+    folder = None if ask.folder is None else ask.folder / stem(part, told)
+    return kept(ask, part, told, partial(_trained, ask, trial, rate, seed, learn, judge, length, folder))
 
 
 def _trained(
-    ask: Ask, trial: Trial, rate: float, seed: int, learn: Rows, judge: Rows, length: Length
+    ask: Ask, trial: Trial, rate: float, seed: int, learn: Rows, judge: Rows, length: Length, folder: Path | None
 ) -> dict[str, Any]:
+    """A trial that goes on from where it was broken off: its curve is part of the fit's own history."""
     ask.say(f"{trial.title}: {length.generations:,} generations, rate {rate:g}, seed {seed}")
-    curve: list[list[float]] = []  # generation; accuracy and NLL of rows held out, and of rows learned from
     some = (learn[0][: len(judge[1])], learn[1][: len(judge[1])])
-    looking = 0.0
+
+    mark = time.perf_counter()
 
     def watch(belief: Belief) -> Mapping[str, float]:
-        nonlocal looking
-        start = time.perf_counter()
-        scored, learned = at_mean(belief, judge), at_mean(belief, some)
-        generation = (len(curve) + 1) * length.every
-        curve.append([generation, *(own[key] for own in (scored, learned) for key in ("accuracy", "nll"))])
-        looking += time.perf_counter() - start
-        return scored
+        nonlocal mark
+        seconds = time.perf_counter() - mark
+        looks = {"held out": at_mean(belief, judge), "learned": at_mean(belief, some)}
+        mark = time.perf_counter()
+        return {f"{rows} {key}": look[key] for rows, look in looks.items() for key in look} | {"seconds": seconds}
 
-    start = time.perf_counter()
-    belief = fitted(ask, trial, rate, seed, learn, length, watch)
-    seconds = time.perf_counter() - start - looking
-    learned = at_mean(belief, some)["accuracy"]
-    scored = at_mean(belief, judge)
-    return {"seed": seed, "rate": rate, **scored, "learned_accuracy": learned, "curve": curve, "seconds": seconds}
+    belief = fitted(ask, trial, rate, seed, learn, length, watch, folder)
+    history = belief.record.history
+    found = {
+        "seed": seed,
+        "rate": rate,
+        **at_mean(belief, judge),
+        "learned_accuracy": at_mean(belief, some)["accuracy"],
+        # generation; accuracy and NLL of rows held out, and of rows learned from
+        "curve": [
+            [
+                (k + 1) * length.every,
+                *(row[f"{rows} {key}"] for rows in ("held out", "learned") for key in ("accuracy", "nll")),
+            ]
+            for k, row in enumerate(history)
+        ],
+        "seconds": sum(row["seconds"] for row in history),
+    }
+    if folder is not None:
+        shutil.rmtree(folder)
+    return found
 
 
 def fitted(
@@ -111,6 +129,7 @@ def fitted(
     learn: Rows,
     length: Length,
     watch: Callable[[Belief], Mapping[str, float]],
+    folder: Path | None,
 ) -> Belief:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -125,6 +144,8 @@ def fitted(
         seed=seed,
         size=len(learn[1]),
         device=ask.device,
+        checkpoint=folder,
+        resume=folder is not None,
         progress=ask.progress,
         watch=watch,
     )
