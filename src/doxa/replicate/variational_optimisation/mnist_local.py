@@ -22,9 +22,9 @@ def trials(ask: Ask) -> dict[str, Trial]:
         return search.learner(estimator, size=int(ask.of(20, 100)), scale=SCALE)
 
     return {
-        "local": Trial("MNIST, local", made(search.local()), NET, (3e-4, 1e-3, 3e-3)),
+        "local": Trial("MNIST, local", made(search.local()), NET, (1e-3, 3e-3, 1e-2)),
         "weight space": Trial("MNIST, weight space", made(search.weight_space()), NET, (1e-3, 3e-3, 1e-2)),
-        "back-propagation": Trial("MNIST, back-propagation", doxa.learners.point(), NET, (3e-4, 1e-3, 3e-3)),
+        "back-propagation": Trial("MNIST, back-propagation", doxa.learners.point(), NET, (1e-3, 3e-3, 1e-2)),
     }
 
 
