@@ -28,6 +28,7 @@ def kept(ask: Ask, name: str, settings: Mapping[str, Any], make: Callable[[], di
     """What `make` gives, or what it gave when it was asked with the same settings before.
 
     Where, when and how long it took to make joins `ask.used`, once, so that a result put together from parts can tell.
+    A `make` that goes on from where it was broken off tells its "seconds" in all, which count for the part.
     """
     key = stem(name, settings)
     if key not in ask.known:
@@ -56,6 +57,7 @@ def _read_or_made(
     about = stamp({}, [], start)
     if not str(ask.device or "").startswith("cuda"):
         about["device"] = "CPU"
+    about["seconds"] = max(about["seconds"], found.get("seconds", 0.0))
     made = {key: about[key] for key in MADE} | {"ended": datetime.now(UTC).isoformat(timespec="milliseconds")}
     if path is not None:
         write_whole(path, json.dumps({"settings": told, "made": made, "found": found}) + "\n")

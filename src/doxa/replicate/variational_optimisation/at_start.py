@@ -13,7 +13,7 @@ from doxa.contracts import Problem
 from doxa.layout import call, lay_out
 from doxa.probe import probe
 from doxa.replicate.contract import Ask
-from doxa.replicate.variational_optimisation.pictures import pictures
+from doxa.replicate.variational_optimisation.pictures import pictures, placed
 from doxa.replicate.variational_optimisation.trials import dense
 from doxa.search.gaussian import Gaussian
 from doxa.search.learner import AtWork, Estimator
@@ -62,8 +62,9 @@ def started(ask: Ask, seed: int, scale: float = SCALE) -> Start:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = dense(HIDDEN)
-        order = torch.randperm(len(pictures(ask, "Fashion-MNIST").train[1]))[:ROWS]
-    x, y = (part[order.to(part.device)] for part in pictures(ask, "Fashion-MNIST").train)
+        rows = pictures(ask, "Fashion-MNIST").train
+        order = torch.randperm(len(rows[1]))[:ROWS]
+    x, y = placed(ask, (rows[0][order], rows[1][order]))
     net = net.to(x.device)
     layout, start = lay_out(net)
     uses, _ = probe(net, layout, start, {}, x)

@@ -79,7 +79,7 @@ def steps(ask: Ask) -> int:
 
 def _found(ask: Ask, seed: int) -> dict[str, Any]:
     ask.say(f"divergence, seed {seed}")
-    rows = pictures(ask, "MNIST")
+    rows = pictures(ask, "MNIST").on(ask)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = dense(HIDDEN)

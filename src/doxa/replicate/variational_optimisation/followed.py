@@ -50,7 +50,7 @@ def followed(ask: Ask, per: str, adapted: bool, seed: int) -> dict[str, Any]:
 
 def _followed(ask: Ask, per: str, adapted: bool, seed: int) -> dict[str, Any]:
     ask.say(f"scales per {per}, {'adapted' if adapted else 'fixed'}, seed {seed}")
-    rows, scales = pictures(ask, "MNIST"), []
+    rows, scales = pictures(ask, "MNIST").on(ask), []
 
     def watch(belief: Belief) -> Mapping[str, float]:
         own = belief.posterior.scale

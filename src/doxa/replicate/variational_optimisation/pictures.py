@@ -30,19 +30,28 @@ class Pictures:
     choose: Rows
     test: Rows
 
+    def on(self, ask: Ask) -> Pictures:
+        """The same, where they are worked with."""
+        return Pictures(*(placed(ask, rows) for rows in (self.train, self.learn, self.choose, self.test)))
+
+
+def placed(ask: Ask, rows: Rows) -> Rows:
+    """Rows where they are worked with."""
+    device = torch.device(ask.device or "cpu")
+    return rows[0].to(device), rows[1].to(device)
+
 
 def pictures(ask: Ask, name: str) -> Pictures:
-    return _pictures(name, ask.of(3000, 60_000), ask.of(1000, HELD_OUT), ask.of(1000, 10_000), ask.device or "cpu")
+    return _pictures(name, ask.of(3000, 60_000), ask.of(1000, HELD_OUT), ask.of(1000, 10_000))
 
 
 @functools.lru_cache(maxsize=2)
-def _pictures(name: str, rows: int, held_out: int, tested: int, device: str) -> Pictures:
+def _pictures(name: str, rows: int, held_out: int, tested: int) -> Pictures:
     found = SETS[name]()
     x, x_test = (torch.as_tensor(part).flatten(1) for part in found.images())
     middle, spread = x.mean(), x.std()
     x, x_test = ((part - middle) / spread for part in (x[:rows], x_test[:tested]))
     y, y_test = torch.as_tensor(found.y_train)[:rows], torch.as_tensor(found.y_test)[:tested]
-    x, y, x_test, y_test = (part.to(device) for part in (x, y, x_test, y_test))
     last = rows - held_out
     return Pictures((x, y), (x[:last], y[:last]), (x[last:], y[last:]), (x_test, y_test))
 

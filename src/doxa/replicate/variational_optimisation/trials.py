@@ -22,7 +22,7 @@ from doxa.judge import nll
 from doxa.replicate.contract import Ask
 from doxa.replicate.over_seeds import mean, summary
 from doxa.replicate.parts import kept, stem
-from doxa.replicate.variational_optimisation.pictures import Rows, pictures, stretches
+from doxa.replicate.variational_optimisation.pictures import Rows, pictures, placed, stretches
 
 TUNING = 100  # the seed of nets that are chosen by, none that is reported
 CLASSES = 10
@@ -53,7 +53,10 @@ class Trial:
 
     def told(self) -> dict[str, Any]:
         with torch.random.fork_rng(devices=[]):
-            return {"learner": describe(self.learner), "net": repr(self.net())}
+            net = self.net()
+        # Not its repr, in which versions of torch differ.
+        layers = [type(module).__name__ for module in net.modules()]
+        return {"learner": describe(self.learner), "net": [layers, [list(p.shape) for p in net.parameters()]]}
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,8 @@ def _trained(
 ) -> dict[str, Any]:
     """A trial that goes on from where it was broken off: its curve is part of the fit's own history."""
     ask.say(f"{trial.title}: {length.generations:,} generations, rate {rate:g}, seed {seed}")
+    learn, judge = placed(ask, learn), placed(ask, judge)
     some = (learn[0][: len(judge[1])], learn[1][: len(judge[1])])
-
     mark = time.perf_counter()
 
     def watch(belief: Belief) -> Mapping[str, float]:

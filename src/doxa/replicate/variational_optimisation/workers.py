@@ -57,7 +57,7 @@ def run(ask: Ask) -> Numbers:
 
 
 def _found(ask: Ask, name: str, rows: int, crews: Sequence[int]) -> dict[str, Any]:
-    x, y = (part[:rows].cpu() for part in pictures(ask, "MNIST").train)
+    x, y = (part[:rows] for part in pictures(ask, "MNIST").train)
     found = {}
     for workers in crews:
         ask.say(f"{name}, {workers} workers")

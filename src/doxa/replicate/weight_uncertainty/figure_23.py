@@ -16,8 +16,10 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
     GREEDY,
     LEFT_OPEN,
     TAKES,
+    Told,
     by_letters,
     curve_of,
+    exploring,
     finals,
     line_of,
     played,
@@ -25,6 +27,7 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
     settings_of,
 )
 
+NEAR, STRAIGHT = 0.25, 0.99  # to the slope that a random act has, and R²
 LESS = Claim(
     "C-WU-21",
     "the BBB agent regrets less than the greedy one",
@@ -33,9 +36,11 @@ LESS = Claim(
 LINEAR = Claim(
     "C-WU-22",
     "the regret of ε-greedy agents is linear",
-    "slope of the last half within 25 % of ε times the expected regret of a random act, R² of the line above 0.99",
+    f"slope of the last half within {100 * NEAR:g} % of ε times the expected regret of a random act, R² of the line "
+    f"above {STRAIGHT}",
 )
 EPSILONS = {"greedy, ε = 1 %": 0.01, "greedy, ε = 5 %": 0.05}
+EPSILONS_CHOSEN = {name.replace("greedy", CHOSEN["greedy"]): epsilon for name, epsilon in EPSILONS.items()}
 KINDS = ("thompson", "greedy", "neural-linear")
 ENOUGH = 5  # seeds
 
@@ -54,14 +59,11 @@ def run(ask: Ask) -> Numbers:
         }
         for name in shown
     }
-    blind = mushrooms().blind_regret
-    slopes = {}
-    for name, epsilon in EPSILONS.items():
-        lines = {curve: line_of(found[name], curve, 0.5) for curve in ("regret", "expected")}
-        slopes[name] = {
-            "analytic": epsilon * blind,
-            **{f"{part}_{curve}": getattr(line, part) for curve, line in lines.items() for part in ("slope", "r2")},
-        }
+    epsilons = {"as written": EPSILONS, "chosen": EPSILONS_CHOSEN}
+    games = found | {name: exploring(kinds["greedy"], name, share) for name, share in EPSILONS_CHOSEN.items()}
+    slopes = {
+        setting: {name: _slope(games[name], share) for name, share in own.items()} for setting, own in epsilons.items()
+    }
     letters = {CHOSEN[kind]: finals(by_letters(kinds[kind])) for kind in ("thompson", "greedy")}
     pairs = {
         "as written": (finals(found[BBB]), finals(found[GREEDY])),
@@ -76,16 +78,18 @@ def run(ask: Ask) -> Numbers:
             ("chosen", CHOSEN["thompson"], CHOSEN["greedy"]),
         )
     }
-    near = all(abs(s["slope_regret"] / s["analytic"] - 1) <= 0.25 and s["r2_regret"] > 0.99 for s in slopes.values())
     enough = len(seeds) >= ENOUGH
     verdicts = [
         LESS.judged(own["mean"] < 0 if enough else None, own, own["se"], seeds, setting)
         for setting, own in differences.items()
     ]
+    verdicts += [
+        LINEAR.judged(all(map(_linear, own.values())), own, None, seeds, setting) for setting, own in slopes.items()
+    ]
     return {
         "settings": settings_of(ask),
         "seeds": seeds,
-        "verdicts": [*verdicts, LINEAR.judged(near, slopes, None, seeds, "as written")],
+        "verdicts": verdicts,
         "steps": found[BBB][0]["steps"],
         "agents": agents,
         "slopes": slopes,
@@ -94,6 +98,19 @@ def run(ask: Ask) -> Numbers:
         "letters": letters,
         "grids": {name: kind.choosing for name, kind in kinds.items()},
     }
+
+
+def _slope(games: Sequence[Told], epsilon: float) -> dict[str, float]:
+    """How fast regret grows in the last half, beside ε times what a random act regrets."""
+    lines = {curve: line_of(games, curve, 0.5) for curve in ("regret", "expected")}
+    return {
+        "analytic": epsilon * mushrooms().blind_regret,
+        **{f"{part}_{curve}": getattr(line, part) for curve, line in lines.items() for part in ("slope", "r2")},
+    }
+
+
+def _linear(own: Mapping[str, float]) -> bool:
+    return abs(own["slope_regret"] / own["analytic"] - 1) <= NEAR and own["r2_regret"] > STRAIGHT
 
 
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
@@ -112,7 +129,8 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     ends = [[name, _mean(own["final"]), _mean(own["final_expected"])] for name, own in agents.items()]
     slopes = [
         [name, *(f"{own[key]:.3f}" for key in ("analytic", "slope_regret", "slope_expected", "r2_regret"))]
-        for name, own in numbers["slopes"].items()
+        for by_name in numbers["slopes"].values()
+        for name, own in by_name.items()
     ]
     tables = [
         Table("Final regret, mean and standard error over seeds", ("agent", "realised", "expected"), ends),
