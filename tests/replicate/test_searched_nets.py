@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
-from doxa.replicate.variational_optimisation import convolutional, divergence, score_laws
+from doxa import search
+from doxa.belief import Belief
+from doxa.learners import point
+from doxa.replicate import Ask
+from doxa.replicate.variational_optimisation import convolutional, divergence, score_laws, trials
 from doxa.replicate.variational_optimisation.fewer_evaluations import WAYS, _search
 from doxa.replicate.variational_optimisation.followed import WINDOW, smoothed
 from doxa.replicate.variational_optimisation.mushroom_policy import reward
 from doxa.replicate.variational_optimisation.pictures import stretches
-from doxa.replicate.variational_optimisation.trials import Step, dense
+from doxa.replicate.variational_optimisation.trials import Length, Step, Trial, at_mean, dense, trained
 from doxa.search import functions
 
 
@@ -54,6 +61,36 @@ def test_stretches_draw_other_rows_each_time() -> None:
     first, second = ([y for _, y in loader] for _ in range(2))
     assert [len(y) for y in first] == [10] * 5
     assert set(torch.cat(first).tolist()) != set(torch.cat(second).tolist())
+
+
+@pytest.mark.parametrize("learner", [search.learner(size=4), search.learner(search.weight_space(), size=4), point()])
+def test_a_trial_that_was_broken_off_goes_on_to_the_same_bits(
+    learner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = torch.randn(40, 784), torch.arange(40) % 10
+    trial = Trial("a net", learner, lambda: dense((5,)))
+
+    def found(folder: Path) -> dict[str, Any]:
+        ask = Ask(False, None, None, folder, lambda words: None)
+        return trained(ask, "net", trial, 1e-2, 0, (x, y), (x, y), Length(8, 10, 2))
+
+    whole = found(tmp_path / "whole")
+    looks = iter(range(100))
+
+    def tired(belief: Belief, rows: Any) -> dict[str, float]:
+        if next(looks) == 5:
+            raise KeyboardInterrupt
+        return at_mean(belief, rows)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(trials, "at_mean", tired)
+        with pytest.raises(KeyboardInterrupt):
+            found(tmp_path / "broken")
+    assert list((tmp_path / "broken").glob("*/*"))
+    again = found(tmp_path / "broken")
+    assert [point[0] for point in again["curve"]] == [2, 4, 6, 8]
+    assert whole | {"seconds": 0} == again | {"seconds": 0}
+    assert [path.suffix for path in (tmp_path / "broken").iterdir()] == [".json"]
 
 
 def test_steps_have_no_slope() -> None:

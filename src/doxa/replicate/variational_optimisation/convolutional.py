@@ -81,16 +81,13 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     own = trials["weight space"]
     said = ", ".join("never" if at is None else f"{at:,}" for at in own["passed"]["95"])
     rows = [
-        [
-            name,
-            f"{of['rate']['best']:g}",
-            with_error(of["accuracy"], 2),
-            with_error(of["nll"], 4),
-            *("/".join("–" if at is None else str(at) for at in of["passed"][str(level)]) for level in LEVELS),
-        ]
+        [name, f"{of['rate']['best']:g}", with_error(of["accuracy"], 2), with_error(of["nll"], 4)]
         for name, of in trials.items()
     ]
-    heads = ("how", "rate", "accuracy %", "NLL", *(f"{level} % at" for level in LEVELS))
+    levels = [
+        [name, *(", ".join("–" if at is None else str(at) for at in of["passed"][str(level)]) for level in LEVELS)]
+        for name, of in trials.items()
+    ]
     return [
         Chart(
             "Test accuracy while learning",
@@ -100,7 +97,12 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
             lines,
             y_limits=(80, 100),
         ),
-        Table("Test rows, and the generation at which a level is passed, seed by seed", heads, rows),
+        Table("Test rows", ("how", "rate", "accuracy %", "NLL"), rows),
+        Table(
+            "The generation at which a level is passed, seed by seed",
+            ("how", *(f"{level} %" for level in LEVELS)),
+            levels,
+        ),
     ]
 
 
