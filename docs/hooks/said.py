@@ -13,7 +13,9 @@ PROSE = ("document", "note", "words")  # keys of a reference whose text needs no
 
 
 def measured(value: Any, error: Any = None) -> str:
-    """What was found, with its standard error where there is one."""
+    """What was found, with its standard error where there is one; with the largest, where one stands for several."""
+    if isinstance(value, Mapping | list | tuple) and isinstance(error, int | float) and error:
+        return f"{measured(value)}; standard errors at most {measured(error)}"
     if isinstance(value, Mapping):
         errors = error if isinstance(error, Mapping) else {}
         return "; ".join(_told(key, each, measured(each, errors.get(key))) for key, each in value.items())

@@ -69,11 +69,17 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def _spread(verdict: dict[str, Any]) -> str:
-    """The standard error of a number; of several, the largest."""
-    if not verdict["se"]:
+    """The standard error of a number; of several, each or the largest."""
+    error = verdict["se"]
+    if not error:
         return ""
-    several = isinstance(verdict["value"], dict | list)
-    return f"; standard errors at most {_said(verdict['se'])}" if several else f" ± {_said(verdict['se'])}"
+    if isinstance(error, dict | list):
+        return f"; standard errors {_said(error)}"
+    return (
+        f"; standard errors at most {_said(error)}"
+        if isinstance(verdict["value"], dict | list)
+        else f" ± {_said(error)}"
+    )
 
 
 def _said(value: Any) -> str:

@@ -24,9 +24,13 @@ from doxa.replicate.weight_uncertainty.held_still import HeldStill
 from doxa.replicate.weight_uncertainty.regression import TRAIN, Setting
 
 
-@pytest.mark.parametrize(("scales", "floor"), [((0, 6), 0.665), ((1, 6), 0.633)])
+@pytest.mark.parametrize(("scales", "floor"), [((0, 6), 0.665), ((1, 6), 0.633), ((0, 8), 0.687)])
 def test_no_gaussian_is_nearer_to_a_mixture_than_the_floor(scales: tuple[int, int], floor: float) -> None:
     assert figure_13.floor(Setting(scales)) == pytest.approx(floor, abs=1e-3)
+
+
+def test_the_floor_depends_on_the_ratio_of_scales_alone() -> None:
+    assert figure_13.floor(Setting((0, 7))) == pytest.approx(figure_13.floor(Setting((1, 8))), abs=1e-4)
 
 
 def test_a_band_that_opens_tenfold_is_said_to() -> None:

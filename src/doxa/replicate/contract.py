@@ -29,11 +29,14 @@ class Claim:
         self,
         holds: bool | None,
         value: Any,
-        se: float | None = None,
+        se: Any = None,
         seeds: Sequence[int] = (),
         setting: str = "",
     ) -> Verdict:
-        """The claim held against what was measured; None where that cannot decide it."""
+        """The claim held against what was measured; None where that cannot decide it.
+
+        `se` is the standard error of the value: one for each of its parts, by the same names, or the largest of them.
+        """
         verdict = OPEN if holds is None else PASS if holds else FAIL
         return {
             "claim": self.name,

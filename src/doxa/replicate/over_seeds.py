@@ -14,12 +14,13 @@ def mean(values: Sequence[float | None]) -> float:
     return float(np.mean([math.inf if v is None else v for v in values]))
 
 
-def error(values: Sequence[float]) -> float | None:
-    """The standard error of the mean; None for one value."""
-    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+def error(values: Sequence[float | None]) -> float | None:
+    """The standard error of the mean; None for one value, and where one is infinite."""
+    known = [v for v in values if v is not None and math.isfinite(v)]
+    return float(np.std(known, ddof=1) / math.sqrt(len(known))) if len(known) == len(values) > 1 else None
 
 
-def summary(values: Sequence[float]) -> dict[str, float | None]:
+def summary(values: Sequence[float | None]) -> dict[str, float | None]:
     return {"mean": mean(values), "se": error(values)}
 
 

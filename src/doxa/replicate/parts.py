@@ -55,7 +55,7 @@ def _read_or_made(
     start = time.perf_counter()
     found = plain(make())
     about = stamp({}, [], start)
-    if not str(ask.device or "").startswith("cuda"):
+    if not str(settings.get("device", ask.device) or "").startswith("cuda"):
         about["device"] = "CPU"
     about["seconds"] = max(about["seconds"], found.get("seconds", 0.0))
     made = {key: about[key] for key in MADE} | {"ended": datetime.now(UTC).isoformat(timespec="milliseconds")}

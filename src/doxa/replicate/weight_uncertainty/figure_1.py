@@ -35,7 +35,8 @@ def run(ask: Ask) -> Numbers:
         "plain": mean([r["iqr_outside"] for r in plain]),
     }
     return {
-        "settings": regression.settings(ask) | {"ensemble": regression.size(ask).ensemble},
+        "settings": regression.settings(ask)
+        | {"ensemble": regression.size(ask).ensemble, "plain nets": f"Adam, {regression.PLAIN_RATE:g}, halved alike"},
         "seeds": regression.seeds(ask),
         "plain": drawn(plain[0]),
         "ratios": {name: summary(v) | {"each": v} for name, v in ratios.items()},

@@ -12,13 +12,14 @@ from doxa.replicate.over_seeds import error, mean, summary
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.figure_12 import ENDS, ends, learning, learning_charts
-from doxa.replicate.weight_uncertainty.regression import FLEETS, Setting
+from doxa.replicate.weight_uncertainty.regression import CONVERGED, FLEETS, Setting
 
 HIGHER = Claim(
     "C-WU-5",
     "With a mixture as prior the free energy ends higher, and gets there later, than with its wide Gaussian alone",
-    "final free energy, and epochs to 95 % of the way there: mixture above single Gaussian for each wide scale (mean "
-    "over narrow ones); KL per weight at or above its floor",
+    "final free energy, and epochs: mixture above single Gaussian for each wide scale (mean over narrow ones); KL per "
+    "weight at or above its floor; epochs to within 5 % of the final free energy, and to 95 % of the way there, are "
+    "judged apart",
 )
 
 
@@ -26,42 +27,46 @@ def run(ask: Ask) -> Numbers:
     single, mixture = regression.records(ask, "gaussian"), regression.records(ask, "mixture")
     floors = {setting.name: floor(setting) for setting in FLEETS["mixture"]}
     per_weight = {prior: [r["final"]["kl"] / r["random"] for r in rows] for prior, rows in mixture.items()}
-    gaps = {
-        prior: [
-            m["final"]["free_energy"] - s["final"]["free_energy"] for m, s in zip(rows, single[prior[0]], strict=True)
-        ]
-        for prior, rows in mixture.items()
-    }
+    pairs = {p: list(zip(rows, single[p[0]], strict=True)) for p, rows in mixture.items()}
+    higher = {p: [m["final"]["free_energy"] - s["final"]["free_energy"] for m, s in own] for p, own in pairs.items()}
     later = {
-        prior: [
-            m["epochs_of_95_percent"] - s["epochs_of_95_percent"] for m, s in zip(rows, single[prior[0]], strict=True)
-        ]
-        for prior, rows in mixture.items()
+        measure: {p: [m[measure] - s[measure] for m, s in own] for p, own in pairs.items()} for measure in CONVERGED
     }
-    by_wide = {
-        wide: {
-            "free_energy": mean([mean(gaps[p]) for p in gaps if p[0] == wide]),
-            "epochs": mean([mean(later[p]) for p in later if p[0] == wide]),
-        }
-        for wide in single
-    }
+    energy = {wide: over_narrow(higher, wide) for wide in single}
+    epochs = {measure: {wide: over_narrow(own, wide) for wide in single} for measure, own in later.items()}
     above = all(mean(per_weight[p]) >= floors[p] for p in floors)
     return {
         "settings": regression.settings(ask),
         "seeds": regression.seeds(ask),
         **learning(ask, "mixture"),
         "kl_per_weight": {p: summary(v) | {"floor": floors[p]} for p, v in per_weight.items()},
-        "against_single": by_wide,
+        "against_single": {
+            name: {wide: summary(own[wide]) for wide in single}
+            for name, own in {"free_energy": energy, **epochs}.items()
+        },
         "verdicts": [
             HIGHER.judged(
-                above and all(own["free_energy"] > 0 and own["epochs"] > 0 for own in by_wide.values()),
-                {"mixture − single": by_wide, "above the floor": above},
-                max(error(v) or 0.0 for v in gaps.values()),
+                above and all(mean(v) > 0 for by_wide in (energy, own) for v in by_wide.values()),
+                {
+                    "free energy": {wide: mean(v) for wide, v in energy.items()},
+                    "epochs": {wide: mean(v) for wide, v in own.items()},
+                    "above the floor": above,
+                },
+                {
+                    "free energy": {wide: error(v) for wide, v in energy.items()},
+                    "epochs": {wide: error(v) for wide, v in own.items()},
+                },
                 regression.seeds(ask),
-                "differences by −log of the wide scale; the error is the largest of the free energies'",
+                f"mixture less single, by −log of the wide scale; {CONVERGED[measure]}",
             )
+            for measure, own in epochs.items()
         ],
     }
+
+
+def over_narrow(found: Mapping[str, Sequence[float]], wide: str) -> list[float]:
+    """For each seed the mean over the mixtures that have a wide scale."""
+    return [mean(own) for own in zip(*(v for prior, v in found.items() if prior[0] == wide), strict=True)]
 
 
 def floor(setting: Setting) -> float:
@@ -70,8 +75,9 @@ def floor(setting: Setting) -> float:
     min_s −H(N(0, s²)) − E[log p(s z)]: a mean away from 0 only adds to it.
     """
     prior = setting.as_prior()
-    z = torch.linspace(-8, 8, 4001, dtype=torch.float64)
-    weight = torch.softmax(-0.5 * z.square(), 0)
+    log_z = torch.linspace(-20, 2.2, 8001, dtype=torch.float64)  # a spike of e⁻⁸ is narrow beside a scale of 1
+    z = log_z.exp()
+    weight = torch.softmax(log_z - 0.5 * z.square(), 0)  # both halves are alike
     scales = torch.logspace(-5, 1, 1201, dtype=torch.float64)
     entropy = 0.5 * torch.log(2 * torch.pi * torch.e * scales.square())
     expected = (prior.log_prob(scales[:, None] * z) * weight).sum(1)

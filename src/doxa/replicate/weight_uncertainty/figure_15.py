@@ -12,12 +12,14 @@ from doxa.replicate.weight_uncertainty import regression
 from doxa.replicate.weight_uncertainty.bands import curves
 from doxa.replicate.weight_uncertainty.curve_measures import average
 from doxa.replicate.weight_uncertainty.figure_14 import PRIORS
+from doxa.replicate.weight_uncertainty.regression import CONVERGED
 
 NEAR = 0.10
 NO_SOONER = Claim(
     "C-WU-8",
     "Local reparameterisation does not converge sooner",
-    f"epochs to within 5 % of the final free energy differ by less than {100 * NEAR:g} %, for both scales of the prior",
+    f"epochs differ by less than {100 * NEAR:g} %, for both scales of the prior; epochs to within 5 % of the final "
+    "free energy, and to 95 % of the way there, are judged apart",
 )
 
 
@@ -29,14 +31,14 @@ def run(ask: Ask) -> Numbers:
         variances = {n: mean([r["differences"]["all"] for r in own[p]]) for n, own in by_noise.items()}
         late = {n: mean([r["differences"]["last_third"] for r in own[p]]) for n, own in by_noise.items()}
         rows[p] = {
-            "epochs": {n: mean([r["epochs_to_5_percent"] for r in own[p]]) for n, own in by_noise.items()},
+            **{m: {n: mean([r[m] for r in own[p]]) for n, own in by_noise.items()} for m in CONVERGED},
             "differences": variances,
             "ratio": variances["local"] / variances["shared"],
             "ratio_last_third": late["local"] / late["shared"],
         }
     gaps = {
-        p: [b["epochs_to_5_percent"] / a["epochs_to_5_percent"] - 1 for a, b in zip(shared[p], local[p], strict=True)]
-        for p in PRIORS
+        measure: {p: [b[measure] / a[measure] - 1 for a, b in zip(shared[p], local[p], strict=True)] for p in PRIORS}
+        for measure in CONVERGED
     }
     return {
         "settings": regression.settings(ask),
@@ -52,12 +54,13 @@ def run(ask: Ask) -> Numbers:
         "rows": rows,
         "verdicts": [
             NO_SOONER.judged(
-                all(abs(mean(v)) < NEAR for v in gaps.values()),
-                {f"−log σ = {p}": mean(v) for p, v in gaps.items()},
-                max(error(v) or 0.0 for v in gaps.values()),
+                all(abs(mean(v)) < NEAR for v in own.values()),
+                {f"−log σ = {p}": mean(v) for p, v in own.items()},
+                {f"−log σ = {p}": error(v) for p, v in own.items()},
                 regression.seeds(ask),
-                "epochs with local noise over epochs with shared noise, less one",
+                f"local over shared, less one; {CONVERGED[measure]}",
             )
+            for measure, own in gaps.items()
         ],
     }
 
@@ -67,7 +70,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     rows = [
         [
             p,
-            *(f"{own['epochs'][n]:.0f}" for n in ("shared", "local")),
+            *(f"{own[measure][n]:.0f}" for measure in CONVERGED for n in ("shared", "local")),
             *(f"{own['differences'][n]:.4g}" for n in ("shared", "local")),
             f"{own['ratio']:.2f}",
             f"{own['ratio_last_third']:.2f}",
@@ -76,19 +79,24 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     ]
     heads = (
         "−log σ",
-        "epochs, shared",
-        "epochs, local",
+        "within 5 %, shared",
+        "local",
+        "95 % of the way, shared",
+        "local",
         "Var ΔF, shared",
         "Var ΔF, local",
         "ratio",
         "ratio, last third",
     )
+    gone = (
+        f"{own['epochs_of_95_percent']['local']:.0f} and {own['epochs_of_95_percent']['shared']:.0f} (−log σ = {p})"
+        for p, own in numbers["rows"].items()
+    )
+    says = f"95 % of the way down after so many epochs, local and shared: {', '.join(gone)}."
     return [
-        curves("Free energy", "Both noises come down alike.", "nats", numbers["free_energy"], log_y=True),
+        curves("Free energy", says, "nats", numbers["free_energy"], log_y=True),
         curves("RMSE", "On evaluation points.", "RMSE on [−0.5, 1.5]", numbers["rmse"], log_y=True),
-        Table(
-            "Epochs to within 5 % of the end, and the variance from one epoch's free energy to the next", heads, rows
-        ),
+        Table("Epochs to the end, and the variance from one epoch's free energy to the next", heads, rows),
     ]
 
 
@@ -101,6 +109,7 @@ ARTEFACT = Artefact(
     claims=(NO_SOONER,),
     reference={"differences": {"shared": 444.8, "local": 244.0, "ratio": 0.549}},
     left_open=(
+        "when it has converged: within 5 % of its end, and at 95 % of the way there, as in table 1",
         "the prior: its caption says σ = 1, its text e⁻¹; both were run",
         "over which epochs the variance is taken: all of them, and the last third, where F no longer falls steeply",
     ),

@@ -42,7 +42,7 @@ def run(ask: Ask) -> Numbers:
     }
     shares = {setting: share(found[one], found[other]) for setting, (one, other) in pairs.items()}
     verdicts = [
-        CLAIM.judged(own["share"] > 0.5 if own["gap"] > 0 else None, own, None, seeds_of(ask), setting)
+        CLAIM.judged(None if own["share"] is None else own["share"] > 0.5, own, None, seeds_of(ask), setting)
         for setting, own in shares.items()
     ]
     return {
@@ -55,23 +55,24 @@ def run(ask: Ask) -> Numbers:
     }
 
 
-def share(one: Sequence[Told], other: Sequence[Told]) -> dict[str, float]:
-    """How much more the other regrets on average, and the share of it that is poison."""
+def share(one: Sequence[Told], other: Sequence[Told]) -> dict[str, float | None]:
+    """How much more the other regrets on average, and the share of it that is poison; None where it is not more."""
 
     def more(name: str) -> float:
         return (sum(finals(other, name)) - sum(finals(one, name))) / len(one)
 
     gap, poison = more("expected"), POISON * more("false_positives")
-    return {"gap": gap, "by_poison": poison, "share": poison / gap if gap else 0.0}
+    return {"gap": gap, "by_poison": poison, "share": poison / gap if gap > 0 else None}
 
 
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     numbers = found["numbers"]
     steps, agents = numbers["steps"], numbers["agents"]
     own = numbers["shares"]["as written"]
+    side = "above" if own["gap"] > 0 else "below"
     says = (
-        f"As written, the greedy agent's expected regret is {own['gap']:,.0f} above BBB's, of which poison makes "
-        f"{own['by_poison']:,.0f}."
+        f"As written, the greedy agent's expected regret is {abs(own['gap']):,.0f} {side} BBB's; it ate "
+        f"{abs(own['by_poison']) / POISON:,.0f} poisonous ones {'more' if own['by_poison'] > 0 else 'fewer'}."
     )
     charts = [
         Chart(

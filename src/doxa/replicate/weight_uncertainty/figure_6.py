@@ -17,7 +17,11 @@ def run(ask: Ask) -> Numbers:
     beliefs = regression.records(ask, "mixture")[PRIORS]
     plain = regression.ensembles(ask)["plain"]["plain"]
     return {
-        "settings": regression.settings(ask) | {"prior": f"scale mixture, −log σ₁, σ₂ = {PRIORS}, π = 0.5"},
+        "settings": regression.settings(ask)
+        | {
+            "prior": f"scale mixture, −log σ₁, σ₂ = {PRIORS}, π = 0.5",
+            "plain nets": f"Adam, {regression.PLAIN_RATE:g}, halved alike",
+        },
         "seeds": regression.seeds(ask),
         "belief": drawn(beliefs[0]),
         "plain": drawn(plain[0]),

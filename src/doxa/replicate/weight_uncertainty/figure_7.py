@@ -29,7 +29,8 @@ def run(ask: Ask) -> Numbers:
     away = {name: [row["iqr_outside"] for row in rows] for name, rows in widths.items()}
     gap = [d - p for d, p in zip(away["dropout"], away["plain"], strict=True)]
     return {
-        "settings": regression.settings(ask) | {"ensemble": regression.size(ask).ensemble, "rate": 0.5},
+        "settings": regression.settings(ask, regression.PLAIN_RATE)
+        | {"ensemble": regression.size(ask).ensemble, "dropped": 0.5},
         "seeds": regression.seeds(ask),
         "plain": drawn(plain[0]),
         "dropout": drawn(dropout[0]),

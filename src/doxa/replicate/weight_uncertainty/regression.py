@@ -39,6 +39,11 @@ MEAN, RHO = (-0.2, 0.2), (-5.0, -4.0)  # where means and rhos start, uniformly
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)  # of which the one is taken that ends at the lowest free energy
 PLAIN_RATE = 1e-3  # of nets without a KL: Adam's own
 CHOOSING = 100  # the seed of the curve by which it is chosen, no member's own
+# When a free energy has converged, in words, by the key of a record: neither is the document's, which has no numbers.
+CONVERGED = {
+    "epochs_to_5_percent": "epochs to within 5 % of the final free energy",
+    "epochs_of_95_percent": "epochs to 95 % of the way there",
+}
 WIDE, NARROW = (0, 1, 2), (6, 7, 8)  # −log of scales
 PRIOR = 1  # −log of the scale of the single Gaussian, wherever one has to be taken
 FRESH = 77  # the seed of the points on which coverage is counted, no member's own
@@ -178,8 +183,9 @@ def learned(
     lr: Sequence[Any] | None = None,
     optimiser: Any = None,
     watched: bool = True,
+    trained_by: Sequence[int] | None = None,
 ) -> list[Belief]:
-    """Beliefs about each seed's own curve, trained side by side."""
+    """Beliefs about each seed's own curve, trained side by side, by that seed too unless others are given."""
     distinct = sorted(set(own))
     curves = {seed: curve(seed, TRAIN) for seed in distinct}
     place = {seed: i for i, seed in enumerate(distinct)}
@@ -192,7 +198,7 @@ def learned(
         table,
         learners=list(learners),
         likelihood=likelihood,
-        seeds=list(own),
+        seeds=list(own if trained_by is None else trained_by),
         lr=list(lr) if lr is not None else falling(ask, rate(ask)),
         rows=[np.arange(TRAIN) + TRAIN * place[seed] for seed in own],
         epochs=epochs,
@@ -264,7 +270,13 @@ def ensembles(ask: Ask) -> Mapping[str, Records]:
             ask,
             f"regression-ensemble-{kind}",
             settings(ask, PLAIN_RATE)
-            | {"kind": kind, "ensemble": size(ask).ensemble, "seeds": own, "device": ask.device or "cpu"},
+            | {
+                "kind": kind,
+                "ensemble": size(ask).ensemble,
+                "seeds": own,
+                "members": "each with a seed of its own for batches and masks",
+                "device": ask.device or "cpu",
+            },
             partial(_ensemble, ask, kind, learner, own),
         )
         for kind, learner in kinds.items()
@@ -277,9 +289,17 @@ def _ensemble(ask: Ask, kind: str, learner: Learner, own: Sequence[int]) -> Reco
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         nets = [doxa.nets.mlp(1, (size(ask).width,) * 2, 1) for _ in range(many * len(own))]
-    pairs = [seed for seed in own for _ in range(many)]
-    lr = [falling(ask, PLAIN_RATE)] * len(nets)
-    beliefs = learned(ask, [learner] * len(nets), pairs, doxa.likelihoods.gaussian(NOISE), nets, lr, watched=False)
+    curves = [seed for seed in own for _ in range(many)]
+    beliefs = learned(
+        ask,
+        [learner] * len(nets),
+        curves,
+        doxa.likelihoods.gaussian(NOISE),
+        nets,
+        [falling(ask, PLAIN_RATE)] * len(nets),
+        watched=False,
+        trained_by=[1000 * seed + k for seed in own for k in range(many)],
+    )
     found: list[dict[str, Any]] = []
     x = grid(size(ask).points)
     for k, seed in enumerate(own):
