@@ -71,7 +71,7 @@ def _show(found: dict[str, Any]) -> None:
 def _spread(verdict: dict[str, Any]) -> str:
     """The standard error of a number; of several, each or the largest."""
     error = verdict["se"]
-    if not error:
+    if not _known(error):
         return ""
     if isinstance(error, dict | list):
         return f"; standard errors {_said(error)}"
@@ -80,6 +80,13 @@ def _spread(verdict: dict[str, Any]) -> str:
         if isinstance(verdict["value"], dict | list)
         else f" ± {_said(error)}"
     )
+
+
+def _known(error: Any) -> bool:
+    """Whether there is a number in it: one seed has no error."""
+    if isinstance(error, dict | list):
+        return any(map(_known, error.values() if isinstance(error, dict) else error))
+    return bool(error)
 
 
 def _said(value: Any) -> str:

@@ -21,6 +21,7 @@ from doxa.replicate.variational_optimisation import (
     score_laws,
     smoothed_gradient,
     two_wells,
+    ways_round,
     workers,
 )
 
@@ -45,6 +46,7 @@ ARTEFACTS = tuple(
         convolutional,
         adapted_variance,
         layer_variances,
+        ways_round,
         divergence,
         mushroom_policy,
         workers,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,13 +13,17 @@ import torch
 import doxa
 from doxa import search
 from doxa.belief import Belief
+from doxa.checkpoint import describe
+from doxa.contracts import Learner
 from doxa.replicate.contract import Ask
 from doxa.replicate.parts import kept
 from doxa.replicate.variational_optimisation.pictures import pictures, stretches
 from doxa.replicate.variational_optimisation.trials import at_mean, dense
+from doxa.search.coordinates import Coordinate, log_scale
+from doxa.search.gradients import Gradient, plain
 
 HIDDEN, SCALE, BATCH, RATE, MOMENTUM = (100,), 0.05, 128, 1e-3, 0.9
-SCALE_RATE = 0.3  # times that of the mean, where scales are adapted
+SCALE_RATE = 0.3  # times that of the mean, where scales are adapted by the plain gradient
 WINDOW, POINTS = 50, 200  # of a moving average, and of a curve that is kept
 LAST = 0.2  # of all generations: what an end is
 
@@ -27,52 +32,77 @@ def generations(ask: Ask) -> int:
     return int(ask.of(60, 1000))
 
 
+@dataclass(frozen=True)
+class Way:
+    """How scales are treated: by how many, by which gradient, in which coordinate, and how fast."""
+
+    per: str = "network"
+    scale_rate: float = 0.0
+    gradient: Gradient = plain
+    coordinate: Coordinate = log_scale
+    rate: float = RATE
+    hidden: tuple[int, ...] = HIDDEN
+
+    def learner(self, ask: Ask) -> Learner:
+        return search.learner(
+            search.weight_space(),
+            size=settings(ask)["population"],
+            scale=SCALE,
+            per=self.per,
+            scale_rate=self.scale_rate,
+            gradient=self.gradient,
+            coordinate=self.coordinate,
+        )
+
+
+FIXED, ADAPTED = Way(), Way(scale_rate=SCALE_RATE)
+
+
 def settings(ask: Ask) -> dict[str, Any]:
     return {
-        "net": [784, *HIDDEN, 10],
         "data": "MNIST",
         "scale": SCALE,
         "population": int(ask.of(20, 100)),
         "batch": BATCH,
         "rate": RATE,
         "momentum": MOMENTUM,
-        "scale_rate": SCALE_RATE,
         "generations": generations(ask),
     }
 
 
-def followed(ask: Ask, per: str, adapted: bool, seed: int) -> dict[str, Any]:
+def followed(ask: Ask, name: str, way: Way, seed: int) -> dict[str, Any]:
     """‖mean‖, ‖∇U‖ and the scales against the generation; kept as a part."""
-    told = {**settings(ask), "per": per, "adapted": adapted, "seed": seed, "device": ask.device or "cpu"}
-    part = f"search-{'adapted' if adapted else 'fixed'}-{per}-{seed}"
-    return kept(ask, part, told, partial(_followed, ask, per, adapted, seed))
+    told = {
+        **settings(ask),
+        "net": [784, *way.hidden, 10],
+        "learner": describe(way.learner(ask)),
+        "rate": way.rate,
+        "seed": seed,
+        "device": ask.device or "cpu",
+    }
+    part = f"search-scales-{name.replace(' ', '-')}-{seed}"
+    return kept(ask, part, told, partial(_followed, ask, name, way, seed))
 
 
-def _followed(ask: Ask, per: str, adapted: bool, seed: int) -> dict[str, Any]:
-    ask.say(f"scales per {per}, {'adapted' if adapted else 'fixed'}, seed {seed}")
-    rows, scales = pictures(ask, "MNIST").on(ask), []
+def _followed(ask: Ask, name: str, way: Way, seed: int) -> dict[str, Any]:
+    ask.say(f"scales, {name}, seed {seed}")
+    rows, variances = pictures(ask, "MNIST").on(ask), []
 
     def watch(belief: Belief) -> Mapping[str, float]:
-        own = belief.posterior.scale
-        scales.append([float(own[slot.start]) for slot in belief.layout.random_slots])
+        by_layer = belief.posterior.scale.square().split(belief.layout.layers())
+        variances.append([float(own.mean()) for own in by_layer])
         return {"norm": float(belief.posterior.mean.norm())}
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        net = dense(HIDDEN)
+        net = dense(way.hidden)
     belief = doxa.fit(
         net,
         stretches(rows.learn, BATCH, 1),
-        learner=search.learner(
-            search.weight_space(),
-            size=settings(ask)["population"],
-            scale=SCALE,
-            per=per,
-            scale_rate=SCALE_RATE if adapted else 0.0,
-        ),
+        learner=way.learner(ask),
         likelihood=doxa.likelihoods.categorical(),
         epochs=generations(ask),
-        lr=RATE,
+        lr=way.rate,
         optimiser=partial(torch.optim.SGD, momentum=MOMENTUM),
         seed=seed,
         size=len(rows.learn[1]),
@@ -88,12 +118,11 @@ def _followed(ask: Ask, per: str, adapted: bool, seed: int) -> dict[str, Any]:
         "generation": [int(k) + 1 for k in at],
         "norm": [round(history[k]["norm"], 4) for k in at],
         "gradient": [round(float(v), 3) for v in smoothed(gradient)[at]],
-        "variance": [[float(f"{s * s:.5g}") for s in scales[k]] for k in at],
-        "slots": [slot.name for slot in belief.layout.random_slots],
+        "variance": [[float(f"{v:.5g}") for v in variances[k]] for k in at],  # by layer; the mean of each
         "end": {
             "gradient": float(gradient[-last:].mean()),
             "norm": history[-1]["norm"],
-            **at_mean(belief, rows.choose),
+            **at_mean(belief, rows.test),
         },
     }
 

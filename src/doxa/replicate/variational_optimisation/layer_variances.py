@@ -10,22 +10,23 @@ import numpy as np
 from doxa.replicate.contract import Artefact, Ask, Numbers
 from doxa.replicate.over_seeds import summary, with_error
 from doxa.replicate.show import Chart, Line, Shown, Table
-from doxa.replicate.variational_optimisation.followed import SCALE, followed, mean_curve, settings
+from doxa.replicate.variational_optimisation.followed import SCALE, SCALE_RATE, Way, followed, mean_curve, settings
+
+WAY = Way(per="layer", scale_rate=SCALE_RATE, hidden=(100, 100, 100))
+LAYERS = ("first layer", "second layer", "third layer", "output layer")
 
 
 def run(ask: Ask) -> Numbers:
     seeds = ask.these(1, 3)
-    own = [followed(ask, "layer", True, seed) for seed in seeds]
+    own = [followed(ask, "a layer", WAY, seed) for seed in seeds]
     variances = np.mean([one["variance"] for one in own], 0)
     return {
-        "settings": settings(ask),
+        "settings": {**settings(ask), "net": [784, *WAY.hidden, 10], "rate": WAY.rate, "scale_rate": WAY.scale_rate},
         "seeds": seeds,
         "generation": own[0]["generation"],
         **{key: mean_curve(own, key) for key in ("norm", "gradient")},
-        "variances": {name: variances[:, k].tolist() for k, name in enumerate(own[0]["slots"])},
-        "times": {
-            name: summary([one["variance"][-1][k] / SCALE**2 for one in own]) for k, name in enumerate(own[0]["slots"])
-        },
+        "variances": {name: variances[:, k].tolist() for k, name in enumerate(LAYERS)},
+        "times": {name: summary([one["variance"][-1][k] / SCALE**2 for one in own]) for k, name in enumerate(LAYERS)},
         "end": {key: summary([one["end"][key] for one in own]) for key in own[0]["end"]},
     }
 
@@ -52,7 +53,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
             [Line(name, at, values) for name, values in numbers["variances"].items()],
             log_y=True,
         ),
-        Table("Variances in the end, over those at the start", ("weights", "times"), rows),
+        Table("Variances in the end, over those at the start", ("layer", "times"), rows),
     ]
 
 
@@ -64,10 +65,10 @@ ARTEFACT = Artefact(
     run=run,
     reference={"document": "most variances fall to zero and a few grow, and the gradient's norm grows; no numbers"},
     left_open=(
-        "what a layer is: matrices and biases have variances of their own",
-        "net, data and step as where one variance is adapted",
+        "what a layer is: a matrix and its biases, which share one variance",
+        "the net: 784-100-100-100-10, so that there are four; data and step as where one variance is adapted",
     ),
-    departures={"quick": ("2,000 rows, 60 generations of 20 perturbations",)},
+    departures={"quick": ("3,000 rows, 60 generations of 20 perturbations",)},
     takes=("some seconds", "a time not yet measured"),
     show=show,
 )

@@ -11,6 +11,7 @@ import torch
 
 import doxa
 from doxa import search
+from doxa.checkpoint import describe
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
 from doxa.replicate.parts import kept
 from doxa.replicate.show import Shown, Table
@@ -36,7 +37,12 @@ def run(ask: Ask) -> Numbers:
     rows, workers = int(ask.of(256, 6400)), list(ask.of(WORKERS[:2], WORKERS))
     told = {"net": [784, 20, 10], "rows": rows, "population": 40, "batch": 128, "workers": workers}
     found = {
-        name: kept(ask, f"search-workers-{name.replace(' ', '-')}", told, partial(_found, ask, name, rows, workers))
+        name: kept(
+            ask,
+            f"search-workers-{name.replace(' ', '-')}",
+            told | {"estimator": describe(ESTIMATORS[name])},
+            partial(_found, ask, name, rows, workers),
+        )
         for name in list(ESTIMATORS)[: ask.of(1, None)]
     }
     same = {name: len({one["digest"] for one in own.values()}) == 1 for name, own in found.items()}
