@@ -27,9 +27,10 @@ ROUNDS, SECONDS = 7, 6.0  # of one size of net
 WIDTHS = {"cpu": (100, 300, 1000, 3000), "cuda": (100, 1000, 3000, 10_000)}
 WORK = {"cpu": 1e8, "cuda": 1e10}  # perturbations × weights of a generation, about
 FEWEST, MOST = 2, 1000  # perturbations
-CREWS = tuple((workers, parts) for workers in (1, 2, 4, 8) for parts in (16, 64, 256))
-GENERATIONS = 60
+CREWS = tuple((workers, parts) for workers in (1, 4, 16, 64, 256, 1000) for parts in (16, 64, 256, 1000))
+GENERATIONS = 20
 EXTRAPOLATED = "†"
+PER = {"lead": "at rest", "lead_block": "for each block", "lead_block_worker": "for each block and worker"}
 # What is asked of the model: workers and weights.
 ASKED = ((2, 1e5), (16, 1e6), (100, 1e6), (100, 1e8), (10_000, 1e6), (10_000, 1e9))
 
@@ -115,22 +116,31 @@ def constants(found: dict[str, Any]) -> dict[str, float]:
         if last["bytes"] is not None:
             known[f"{estimator}, bytes"] = last["bytes"] / last["weights"]
     if found["crews"]:
-        base, block, pair = led(found["crews"])
+        (base, block, pair), errors = led(found["crews"])
         known |= {"lead": base, "lead_block": block, "lead_block_worker": pair}
+        known |= {f"{name}, error": error for name, error in zip(PER, errors, strict=True)}
     return known
 
 
-def led(rows: Sequence[dict[str, Any]]) -> tuple[float, float, float]:
-    """Seconds of the leader: at rest, for each block, and for each block and worker; none of them below 0.
+def led(rows: Sequence[dict[str, Any]]) -> tuple[list[float], list[float]]:
+    """Seconds of the leader, at rest, for each block, and for each block and worker, with their standard errors.
 
-    It listens to all workers at once whenever it waits for a block.
+    By least squares, none of them below 0: the most negative is left out, and the rest are found again.
     """
     terms = torch.tensor([[1.0, r["parts"], r["parts"] * r["workers"]] for r in rows], dtype=torch.float64)
     seconds = torch.tensor([r["seconds"] for r in rows], dtype=torch.float64)
-    # Relative errors count alike: the shortest are as telling as the longest.
-    fitted = torch.linalg.lstsq(terms / seconds[:, None], torch.ones_like(seconds)[:, None]).solution.flatten()
-    a, b, c = fitted.clamp_min(0).tolist()
-    return a, b, c
+    relative = terms / seconds[:, None]  # relative errors count alike: the shortest are as telling as the longest
+    found, errors, used = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64), [0, 1, 2]
+    while used:
+        own = relative[:, used]
+        fitted = torch.linalg.lstsq(own, torch.ones_like(seconds)[:, None]).solution.flatten()
+        if bool((fitted >= 0).all()):
+            noise = (own @ fitted - 1).square().sum() / max(1, len(rows) - len(used))
+            found[used] = fitted
+            errors[used] = (noise * torch.linalg.inv(own.T @ own).diagonal()).sqrt()
+            break
+        used.pop(int(fitted.argmin()))
+    return found.tolist(), errors.tolist()
 
 
 def model(found: dict[str, Any], workers: int, weights: float, estimator: str = "weight space") -> dict[str, Any]:
@@ -171,9 +181,14 @@ def show(found: dict[str, Any]) -> list[Table]:
     heads = ("perturbations", "weights d", "N", "evaluate, s", "update, s", "evaluate, ps each N d B")
     more = ("update, ns each N d", "and once each d", "memory, bytes a weight")
     tables = [Table("A worker that evaluates all of a generation", (*heads, *more), nets)]
-    if found["crews"]:
+    known = found.get("constants", {})
+    if found["crews"] and "lead" in known:
         crews = [(str(r["workers"]), str(r["parts"]), f"{1e3 * r['seconds']:.2f}") for r in found["crews"]]
-        tables.append(Table("A process that leads a pool", ("workers", "blocks", "its own ms a generation"), crews, 2))
+        said = ", ".join(f"{known[name]:.2g} ± {known[f'{name}, error']:.1g} s {per}" for name, per in PER.items())
+        notes = ["workers are a thread that answers for all at once, so that there can be many"]
+        notes += [f"fitted: {said}"]
+        of_crews = ("workers", "blocks", "its own ms a generation")
+        tables.append(Table("A process that leads a pool", of_crews, crews, 2, notes))
     if all(f"{estimator}, move_ns" in found.get("constants", {}) for estimator in ESTIMATORS):
         tables += modelled(found)
     return tables

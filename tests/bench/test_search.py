@@ -79,7 +79,21 @@ def test_the_leader_s_constants_are_found_from_times_that_follow_them() -> None:
         {"workers": w, "parts": p, "seconds": known[0] + known[1] * p + known[2] * p * w}
         for w, p in search_scaling.CREWS
     ]
-    assert search_scaling.led(given) == pytest.approx(known)
+    found, errors = search_scaling.led(given)
+    assert found == pytest.approx(known)
+    assert errors == pytest.approx([0.0] * 3, abs=1e-9)
+
+
+def test_a_leader_that_rests_at_no_cost_has_no_negative_constant() -> None:
+    given = [{"workers": w, "parts": p, "seconds": 2e-5 * p - 1e-5} for w, p in search_scaling.CREWS]
+    (base, block, pair), _ = search_scaling.led(given)
+    assert base == 0
+    assert pair == pytest.approx(0, abs=1e-8)
+    assert block == pytest.approx(2e-5, rel=0.05)
+
+
+def test_who_leads_hears_every_worker_there_is() -> None:
+    assert crews.leading(workers=5, parts=12, generations=3) > 0
 
 
 def test_bytes_are_those_of_messages() -> None:

@@ -55,7 +55,10 @@ def _where_from(used: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "device": "; ".join(distinct["device"]),
         "commit": ", ".join(distinct["commit"]),
-        "versions": used[0]["versions"],
+        "versions": {
+            name: ", ".join(dict.fromkeys(str(part["versions"][name]) for part in used if name in part["versions"]))
+            for name in used[0]["versions"]
+        },
         "seconds": round(spent(used), 1),
         "parts": list(used),
     }

@@ -43,7 +43,8 @@ def candidates(ask: Ask, name: str, width: int) -> list[Recipe]:
         return [Recipe(epochs, 1e-3, cosine=True) for epochs in EPOCHS["dropout" if model.rate else "plain"]]
     pairs = [(epochs, scale) for epochs in EPOCHS["believes"] for scale in SCALES]
     if width > WIDTHS[0]:
-        pairs = [pairs[choice(ask, name, WIDTHS[0])["best"] % len(pairs)]]
+        best = candidates(ask, name, WIDTHS[0])[choice(ask, name, WIDTHS[0])["best"]]
+        pairs = [(best.epochs, best.scale)]
     return [
         Recipe(epochs, 1e-3, cosine=True, samples=1, local=True, kl_weight=weight, scale=scale)
         for weight in KL_WEIGHTS

@@ -73,7 +73,10 @@ ARTEFACT = Artefact(
     name="weight-uncertainty/figure-1",
     group="regression",
     title="Twenty-five plain nets, trained apart, on the curve",
-    rows=("WU-26",),
+    rows=(
+        "WU-26",
+        "WU-27",
+    ),
     run=run,
     claims=(OVERCONFIDENT,),
     reference={"document": "very little spread among the nets away from the data; no numbers are printed"},

@@ -11,7 +11,7 @@ from doxa.replicate.show import Chart, Line, Shown, Table
 from doxa.replicate.weight_uncertainty.digit_choice import columns
 from doxa.replicate.weight_uncertainty.digit_models import MODELS
 from doxa.replicate.weight_uncertainty.figure_16 import NAMES
-from doxa.replicate.weight_uncertainty.figure_19 import INFINITE
+from doxa.replicate.weight_uncertainty.figure_19 import infinite
 
 STANDS = 80.0
 ROBUST = Claim(
@@ -81,7 +81,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         for radius, v in of.items()
     ]
     heads = ("attack", "net", "radius", "error %", "NLL", "ECE %")
-    return [*charts, Table("Scores", heads, rows, words=2, says=INFINITE)]
+    return [*charts, Table("Scores", heads, rows, words=2, says=infinite(rows))]
 
 
 def _says(own: Mapping[str, Any]) -> str:

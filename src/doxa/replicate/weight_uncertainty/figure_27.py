@@ -24,8 +24,8 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
 CLAIM = Claim(
     "C-WU-24",
     "prior and learning rate matter",
-    "over the last tenth the regret with a rate of 1e-5 still grows over twice as fast as with 1e-4, and mean final "
-    "regret varies by over 20 % with the prior's variance",
+    "over the last tenth the expected regret with a rate of 1e-5 still grows over twice as fast as with 1e-4, and mean "
+    "final realised regret varies by over 20 % with the prior's variance",
 )
 SLOW = "BBB, lr 1e-5"
 PRIORS = {0.75: "BBB, σ₁ = 0.75", 1.0: BBB, **{wide: f"BBB, σ₁ = {wide:g}" for wide in WIDES}}

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from doxa.checkpoint import describe
 from doxa.contracts import Likelihood, Schedule
+from doxa.errors import BadInput
 from doxa.judge import bandits
 from doxa.learners import point, variational
 from doxa.likelihoods import gaussian, gaussian_per_input
@@ -176,8 +177,11 @@ def size_of(ask: Ask) -> Size:
 
 
 def seeds_of(ask: Ask) -> list[int]:
-    """Those that are reported."""
-    return ask.these(2, 5)
+    """Those that are reported: two at least, since agents are compared by pairs of the same seed."""
+    found = ask.these(2, 5)
+    if len(found) < 2:
+        raise BadInput(f"agents are compared seed by seed, over two seeds or more; got {len(found)}: --seeds 2")
+    return found
 
 
 def named(setting: Setting) -> str:
@@ -390,7 +394,9 @@ DEPARTURES: dict[str, tuple[str, ...]] = {
     ),
     "full": (
         "five seeds for the document's one or three",
-        "settings of a grid are chosen by the mean expected regret of seeds 100 and 101, which no figure reports",
+        "settings of a grid are chosen by the mean expected regret of seeds 100 and 101, whose games are in no curve "
+        "and no verdict",
+        "a game that was broken off is told with the time of its last leg",
     ),
 }
 TAKES = ("a few seconds", "an hour on a GPU: nine games, which the figures share")

@@ -28,7 +28,7 @@ SMALL = {"kin8nm": 4, "naval-propulsion-plant": 5}  # decimal places of an RMSE;
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     sets: Mapping[str, Methods] = found["numbers"]["sets"]
     reached = found["numbers"]["reached"]
-    nats = f"{BESIDE} The best published variational one is reached within our error on {sum(reached.values())} of "
+    nats = f"{BESIDE} The best of Wu et al. (2019) is reached within our error on {sum(reached.values())} of "
     nats += f"{len(reached)}."
     units = f"{BESIDE} In the target's own unit; Wu et al. give none."
     return [
