@@ -130,6 +130,8 @@ GREEDY_WRITTEN: dict[str, Setting] = {
 learned = functools.partial(Bayes, reward_scale=10.0, start="net")
 GRIDS: dict[str, tuple[Setting, ...]] = {
     "thompson": (
+        Bayes(halving=1000),
+        learned(lr=1e-4, halving=1000),
         learned(lr=3e-4, halving=50),
         learned(lr=1e-3, halving=25),
         learned(lr=1e-3, halving=50, noise=TOLD),
@@ -144,7 +146,10 @@ GRIDS: dict[str, tuple[Setting, ...]] = {
         learned(lr=1e-3, halving=100, wide=0.1, noise=TOLD, draws=8),
     ),
     "greedy": (
+        Plain(lr=1e-4, halving=2000),
         Plain(lr=1e-4, halving=1000),
+        Plain(lr=1e-4, halving=500),
+        Plain(lr=1e-4, halving=200),
         Plain(lr=1e-4, halving=50),
         Plain(lr=3e-4, halving=50),
         Plain(lr=3e-4, halving=25),
@@ -158,6 +163,7 @@ GRIDS: dict[str, tuple[Setting, ...]] = {
         Plain(lr=3e-4, halving=200, reward_scale=10.0, noise=TOLD),
     ),
     "neural-linear": (
+        LastLayer(lr=1e-4, halving=1000),
         LastLayer(lr=1e-4, halving=50),
         LastLayer(lr=3e-4, halving=25),
         LastLayer(lr=1e-3, halving=6),
