@@ -123,7 +123,7 @@ def test_a_game_broken_off_does_not_stand_in_the_way_of_another(
 
 
 def test_figures_share_their_games_and_are_shown(tmp_path: Path) -> None:
-    """Five figures, seven games; what is shown is made of what was written."""
+    """Five figures, nine games; what is shown is made of what was written."""
     said: list[str] = []
     for name in FIGURES:
         found = perform(TABLE[name], Ask(folder=tmp_path / "parts", say=said.append))
@@ -134,5 +134,5 @@ def test_figures_share_their_games_and_are_shown(tmp_path: Path) -> None:
             if isinstance(shown, Chart):
                 assert all(len(line.x) == len(line.y) for line in shown.lines)
     made = [words for words in said if "agents," in words]
-    assert len(made) == len({*made}) == 7
+    assert len(made) == len({*made}) == 9
     assert sorted(p.suffix for p in (tmp_path / "parts").iterdir()) == [".json"] * 7, "checkpoints are cleared away"

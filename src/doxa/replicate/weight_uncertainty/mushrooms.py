@@ -263,7 +263,7 @@ def exploring(found: Played, name: str, epsilon: float) -> list[Told]:
     setting, seeds = found.grid[found.chosen], seeds_of(found.ask)
     assert isinstance(setting, Plain)
     wanted = [(name, replace(setting, epsilon=epsilon), seed) for seed in seeds]
-    own = _games(found.ask, found.kind, "drop_first", wanted)[name]
+    own = _games(found.ask, f"{found.kind}-{100 * epsilon:g}-percent", "drop_first", wanted)[name]
     return [own[str(seed)] for seed in seeds]
 
 
