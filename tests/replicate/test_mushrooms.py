@@ -135,4 +135,4 @@ def test_figures_share_their_games_and_are_shown(tmp_path: Path) -> None:
                 assert all(len(line.x) == len(line.y) for line in shown.lines)
     made = [words for words in said if "agents," in words]
     assert len(made) == len({*made}) == 9
-    assert sorted(p.suffix for p in (tmp_path / "parts").iterdir()) == [".json"] * 7, "checkpoints are cleared away"
+    assert sorted(p.suffix for p in (tmp_path / "parts").iterdir()) == [".json"] * 9, "checkpoints are cleared away"
