@@ -101,14 +101,12 @@ def test_an_objective_that_writes_into_its_argument_does_no_harm(batched: bool) 
 
 
 def test_the_values_that_were_told_belong_to_the_search() -> None:
-    one, other = (Search([1.0, 2.0], Settings(antithetic=False, refresh=0.2)) for _ in range(2))
-    for _ in range(3):
-        values = functions.sphere(one.ask())
-        one.tell(values)
-        other.tell(values.clone())
-        values.zero_()
-    assert torch.equal(one.ask(), other.ask())
-    assert torch.equal(one.mean, other.mean)
+    search = Search([1.0, 2.0], Settings(antithetic=False, refresh=0.2))
+    values = functions.sphere(search.ask())
+    search.tell(values)
+    values.zero_()
+    assert search.memory is not None
+    assert bool((search.memory.values > 0).all())
 
 
 def test_a_state_from_before_the_first_generation_asks_for_all_points_again() -> None:
