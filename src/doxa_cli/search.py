@@ -19,6 +19,7 @@ from doxa_cli.terminal import notes, pairs, put, put_json
 ENVIRONMENT = re.compile(r"[\w./:-]+-v\d+")  # as gymnasium names them
 # Options of a function's search; a net's has its own.
 OF_FUNCTIONS = ("generations", "start")
+POLICY = "policy.doxa"
 
 
 def search(
@@ -47,7 +48,15 @@ def search(
     ] = None,
     seed: knobs.Seed = None,
     device: knobs.Device = None,
-    out: Annotated[Path | None, option("FOLDER", "Of the run.", default="runs/ and the source's name")] = None,
+    out: Annotated[
+        Path | None,
+        option(
+            "FOLDER",
+            "Of the run; for a function's search, of a file to --resume from; for an environment's, of that and of "
+            f"the policy ({POLICY}).",
+            default="on data runs/ and the source's name; else nothing is kept",
+        ),
+    ] = None,
     resume: Annotated[bool, flag("--resume", "Go on with an interrupted search, to the bit.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -66,7 +75,9 @@ def search(
         return
     if ENVIRONMENT.fullmatch(source):
         _refuse(context, ("target", "perturbation", "objective", "lr", "epochs", "batch_size", "start"))
-        _act(source, net, generations, population, perturbation_scale, workers, seed, out, resume, as_json, quiet)
+        _act(
+            source, net, generations, population, perturbation_scale, workers, seed, device, out, resume, as_json, quiet
+        )
         return
     for name in OF_FUNCTIONS:
         if context.params[name] is not None:
@@ -95,6 +106,7 @@ def _act(
     scale: float | None,
     workers: int | None,
     seed: int | None,
+    device: str | None,
     out: Path | None,
     resume: bool,
     as_json: bool,
@@ -107,12 +119,13 @@ def _act(
     from doxa.search import engines, policy
     from doxa.search.episodes.stage import Scenery
 
+    where = _device(device)
     scenery = Scenery(name)
     torch.manual_seed(seed or 0)
     given: dict[str, Any] = {"size": population, "scale": scale}
     found = policy(
         name,
-        built(net or "mlp:64,64,activation=tanh", scenery.shape, scenery.outputs),
+        built(net or "mlp:64,64,activation=tanh", scenery.shape, scenery.outputs).to(where),
         seed=seed or 0,
         generations=generations or 2000,
         engine=engines.pool(workers) if workers else None,
@@ -121,6 +134,8 @@ def _act(
         progress=not quiet,
         **{k: v for k, v in given.items() if v is not None},
     )
+    if out is not None:
+        found.save(out / POLICY)
     returns = found.play(100, seed=(seed or 0) + 1)
     error = float(returns.std() / len(returns) ** 0.5)
     told = {
@@ -130,6 +145,7 @@ def _act(
         "episodes": len(returns),
         "solved": found.solved,
         "generations": len(found.trajectory),
+        "policy": None if out is None else str(out / POLICY),
     }
     if as_json:
         put_json({**told, "trajectory": found.trajectory})
@@ -138,7 +154,19 @@ def _act(
     else:
         earned = f"{told['return']:.1f} ± {error:.1f} over {len(returns)} new episodes"
         solved = "yes" if found.solved else "no"
-        pairs([("return", earned), ("solved", solved), *_went(found.trajectory)])
+        kept = [] if out is None else [("policy", str(out / POLICY))]
+        pairs([("return", earned), ("solved", solved), *_went(found.trajectory), *kept])
+
+
+def _device(name: str | None) -> Any:
+    import torch
+
+    from doxa.errors import BadInput, shown
+
+    try:
+        return torch.empty(0, device=name or "cpu").device
+    except (RuntimeError, AssertionError) as error:
+        raise BadInput(f"--device {name} cannot be used here: {shown(str(error))}") from None
 
 
 def _function(
@@ -162,8 +190,7 @@ def _function(
         begins = function.start if start is None else tuple(float(word) for word in start.split(","))
     except ValueError:
         raise BadInput(f"--start takes numbers with commas between them, as in 1,-2; got {start!r}") from None
-    if name == "himmelblau" and len(begins) != 2:
-        raise BadInput(f"himmelblau is a function of two numbers; --start gives {len(begins)}")
+    function.require_width(len(begins))
     return minimise(
         function,
         list(begins),

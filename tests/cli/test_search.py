@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from doxa.nets import mlp
+from doxa.search import load_policy
+
 from .small import Command
 
 
@@ -48,6 +51,9 @@ def test_a_policy_is_searched_in_an_environment(doxa: Command, tmp_path: Path) -
     assert found["return"] > 8
     again = json.loads(doxa(*words, "--generations", "3", "--resume", "--json").out)
     assert again["trajectory"][:2] == found["trajectory"]
+    kept = load_policy(again["policy"], mlp(4, (8,), 2))
+    assert kept.trajectory == again["trajectory"]
+    assert float(kept.play(100, seed=1).mean()) == again["return"]
 
 
 def test_processes_play_for_a_policy(doxa: Command) -> None:
@@ -61,7 +67,9 @@ def test_processes_play_for_a_policy(doxa: Command) -> None:
     [
         (("search", "himmelblau", "--epochs", "3"), "--epochs is of no use to this search"),
         (("search", "two_moons", "--generations", "3"), "belongs to the search of a function"),
-        (("search", "himmelblau", "--start", "1,2,3"), "a function of two numbers"),
+        (("search", "himmelblau", "--start", "1,2,3"), "a function of exactly 2 numbers"),
+        (("search", "rosenbrock", "--start", "3"), "a function of at least 2 numbers"),
+        (("search", "CartPole-v1", "--device", "nonsense"), "--device nonsense cannot be used here"),
         (("search", "sphere", "--start", "a"), "takes numbers"),
         (("search", "two_moons", "--objective", "auc"), "there is no objective 'auc'"),
         (("search", "two_moons", "--perturbation", "global"), "there is no perturbation 'global'"),
@@ -73,7 +81,7 @@ def test_processes_play_for_a_policy(doxa: Command) -> None:
     ],
 )
 def test_bad_input_is_one_line(words: tuple[str, ...], says: str, doxa: Command, tmp_path: Path) -> None:
-    more = () if words[1] in ("himmelblau", "sphere") else ("--out", str(tmp_path / "run"))
+    more = () if words[1] in ("himmelblau", "rosenbrock", "sphere") else ("--out", str(tmp_path / "run"))
     done = doxa(*words, *more)
     assert done.code == 1
     assert says in done.said

@@ -21,7 +21,7 @@ from doxa.search.fisher import fisher
 from doxa.search.gaussian import Gaussian, Slopes, groups_of
 from doxa.search.objectives import Objective
 from doxa.search.population import population
-from doxa.search.scene import Rows, Scene
+from doxa.search.scene import Named, Rows, Scene
 from doxa.search.shaping import TABLE as SHAPINGS
 
 D = 5
@@ -59,7 +59,7 @@ def test_the_fisher_information_is_the_covariance_of_the_scores(groups: tuple[in
     both = torch.cat(scores(at, normals(400_000)), 1)
     products = both[:, :, None] * both[:, None, :]
     error = products.std(0) / len(both) ** 0.5
-    assert (products.mean(0) - torch.cat(fisher(at)).diag()).abs().div(error).max() < 4.5
+    assert (products.mean(0) - torch.cat(fisher(at)).diag()).abs().div(error).max() < 3
 
 
 @pytest.mark.parametrize("coordinate", COORDINATES.values(), ids=COORDINATES.keys())
@@ -79,11 +79,12 @@ def test_a_coordinate_comes_to_rest_at_the_smallest_scale_and_is_else_left_alone
 ) -> None:
     inside = coordinate.of(torch.tensor([1e-4, 0.7, 3.0], dtype=dtype))
     assert torch.equal(coordinate.within(inside), inside)
-    outside = torch.tensor([-5.0, -1e9], dtype=dtype)
-    held = coordinate.within(outside)
-    assert torch.equal(coordinate.scale(held), coordinate.scale(outside))
-    moved = coordinate.scale(held + 1e-3)
-    assert bool((moved > coordinate.scale(held)).all()) or coordinate is log_scale
+    # No variance is below zero; a logarithm may be as low as it likes.
+    low = torch.tensor([-5.0, -20.0] if coordinate is log_scale else [-5.0, -1e9], dtype=dtype)
+    held = coordinate.within(low)
+    assert torch.equal(held, low) is (coordinate is log_scale)
+    assert torch.equal(coordinate.scale(held), coordinate.scale(low))
+    assert bool((coordinate.scale(held + 1e-3) > coordinate.scale(held)).all())
     assert torch.equal(coordinate.within(held), held)
 
 
@@ -97,6 +98,14 @@ def test_the_natural_step_is_the_best_of_all_steps_so_far_away(groups: tuple[int
     others = normals(100_000, 3, len(step))
     others *= torch.sqrt(2 * kl / (information * others.square()).sum(1, keepdim=True))
     assert float(gradient @ step) < float((others @ gradient).min())
+
+
+@pytest.mark.parametrize("kl", [1e-3, 5.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_where_there_is_no_slope_there_is_no_step(dtype: torch.dtype, kl: float) -> None:
+    at = Gaussian(torch.zeros(3, dtype=dtype), torch.ones(1, dtype=dtype), (3,))
+    none = Slopes(torch.zeros(3, dtype=dtype), torch.zeros(1, dtype=dtype))
+    assert not torch.cat(natural_within(kl)(none, at, log_scale)).any()
 
 
 @families
@@ -130,14 +139,14 @@ def test_slopes_of_a_quadratic_are_unbiased(groups: tuple[int, ...] | None, anti
     at, (a, b) = gaussian(groups), quadratic()
     asked = population(20, antithetic, (1, "law"))
     found = []
-    for generation in range(1200):
+    for generation in range(4000):
         w = asked.points(at, asked.noise(generation, slice(0, asked.units), at.mean))
         values = 0.5 * (w @ a * w).sum(1) + w @ b + 3
         slopes = asked.slopes(at, generation, asked.shaped(values, shaping.raw, baseline))
         found.append(torch.cat([slopes.by_mean, slopes.by_log_scale]))
     rows = torch.stack(found)
     off = (rows.mean(0) - true_slopes(at)).abs() / (rows.std(0) / len(rows) ** 0.5)
-    assert off.max() < 3.5
+    assert off.max() < 3
 
 
 def test_slopes_by_the_mean_vary_as_the_corrected_laws_say() -> None:
@@ -152,8 +161,8 @@ def test_slopes_by_the_mean_vary_as_the_corrected_laws_say() -> None:
             w = asked.points(at, asked.noise(generation, slice(0, asked.units), at.mean))[:, 0]
             found.append(asked.slopes(at, generation, f + slope * w).by_mean)
         variances[antithetic] = float(torch.stack(found).var())
-    assert math.isclose(variances[False], f**2 / (many * scale**2) + 2 * slope**2 / many, rel_tol=0.06)
-    assert math.isclose(variances[True], 4 * slope**2 / many, rel_tol=0.06)
+    assert math.isclose(variances[False], f**2 / (many * scale**2) + 2 * slope**2 / many, rel_tol=0.05)
+    assert math.isclose(variances[True], 4 * slope**2 / many, rel_tol=0.05)
 
 
 def test_mirrored_slopes_have_the_variance_of_their_even_part() -> None:
@@ -174,10 +183,10 @@ def test_mirrored_slopes_have_the_variance_of_their_even_part() -> None:
 
     even_by_mean, even_by_scale = variances(torch.square)
     assert even_by_mean[1] < 1e-20 < even_by_mean[0]
-    assert math.isclose(even_by_scale[1], 2 * even_by_scale[0], rel_tol=0.06)
+    assert math.isclose(even_by_scale[1], 2 * even_by_scale[0], rel_tol=0.05)
     odd_by_mean, odd_by_scale = variances(lambda w: w)
     assert odd_by_scale[1] < 1e-20 < odd_by_scale[0]
-    assert math.isclose(odd_by_mean[1], 2 * odd_by_mean[0], rel_tol=0.06)
+    assert math.isclose(odd_by_mean[1], 2 * odd_by_mean[0], rel_tol=0.05)
 
 
 B, IN, OUT = 6, 3, 2
@@ -189,9 +198,12 @@ def squares(output: Tensor, y: Tensor) -> Tensor:
 
 def linear(per: str, antithetic: bool, bias: bool = True) -> tuple[Scene, Gaussian, Rows]:
     torch.manual_seed(0)
-    net = nn.Linear(IN, OUT, bias=bias).double()
+    return posed(nn.Linear(IN, OUT, bias=bias).double(), normals(B, 8, IN), normals(B, 9, OUT), per, antithetic)
+
+
+def posed(net: nn.Module, x: Tensor, y: Tensor, per: str, antithetic: bool) -> tuple[Scene, Gaussian, Rows]:
+    """A net that squares of what it misses are searched for, with scales of its own."""
     layout, start = lay_out(net)
-    x, y = normals(B, 8, IN), normals(B, 9, OUT)
     uses, _ = probe(net, layout, start, {}, x)
     problem = Problem(net, layout, uses, likelihoods.gaussian(1.0), start[None], {}, ((0,),), True)
     groups = groups_of(per, layout)
@@ -238,7 +250,7 @@ def test_every_estimator_finds_the_slopes_of_a_linear_net(name: str, per: str) -
         found.append(torch.cat([slopes.by_mean, slopes.by_log_scale]))
     table = torch.stack(found)
     off = (table.mean(0) - torch.cat([mean.grad, log.grad])).abs() / (table.std(0) / len(table) ** 0.5)
-    assert off[: len(at.mean) if estimator.name == "low_rank" else None].max() < 3.5
+    assert off[: len(at.mean) if estimator.name == "low_rank" else None].max() < 3
 
 
 @pytest.mark.parametrize("estimator", [local_noise(), weight_space(shaping=shaping.raw)], ids=["local", "weight space"])
@@ -257,7 +269,70 @@ def test_slopes_stay_unbiased_where_each_weight_has_a_factor_of_its_own(estimato
     found = [work.estimate(at, generation, rows)[0] for generation in range(800)]
     table = torch.stack([torch.cat([s.by_mean, s.by_log_scale]) for s in found])
     off = (table.mean(0) - torch.cat([mean.grad, by_log[None]])).abs() / (table.std(0) / len(table) ** 0.5)
-    assert off.max() < 3.5
+    assert off.max() < 3
+
+
+def rectified(m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean of max(z, 0) and of its square, for z normal with mean m and variance v."""
+    s = v.sqrt()
+    below = torch.special.ndtr(m / s)
+    density = torch.exp(-m.square() / (2 * v)) / math.sqrt(2 * math.pi)
+    return m * below + s * density, (m.square() + v) * below + m * s * density
+
+
+def u_of_two_layers(x: Tensor, y: Tensor, mean: Named, squared: Named) -> Tensor:
+    """Hidden units have weights of their own and are independent: two moments of each are all that squares need."""
+    first, second = rectified(
+        x @ mean["0.weight"].T + mean["0.bias"], x.square() @ squared["0.weight"].T + squared["0.bias"]
+    )
+    middle = first @ mean["2.weight"].T + mean["2.bias"]
+    spread = (second - first.square()) @ mean["2.weight"].square().T
+    spread = spread + second @ squared["2.weight"].T + squared["2.bias"]
+    return ((middle - y).square() + spread).sum(-1).mean()
+
+
+def u_of_a_convolution(x: Tensor, y: Tensor, mean: Named, squared: Named) -> Tensor:
+    middle = nn.functional.conv2d(x, mean["0.weight"], mean["0.bias"], padding=1)
+    spread = nn.functional.conv2d(x.square(), squared["0.weight"], squared["0.bias"], padding=1)
+    return (squares(middle.flatten(1), y) + spread.flatten(1).sum(1)).mean()
+
+
+DEEPER = {
+    "two layers": (
+        lambda: nn.Sequential(nn.Linear(IN, 4), nn.ReLU(), nn.Linear(4, OUT)),
+        (IN,),
+        OUT,
+        u_of_two_layers,
+    ),
+    "convolution": (
+        lambda: nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.Flatten()),
+        (1, 3, 3),
+        18,
+        u_of_a_convolution,
+    ),
+}
+
+
+@pytest.mark.parametrize("per", ["weight", "layer", "network"])
+@pytest.mark.parametrize("kind", DEEPER)
+def test_local_slopes_are_unbiased_through_layers_and_convolutions(kind: str, per: str) -> None:
+    make, inputs, outputs, u = DEEPER[kind]
+    torch.manual_seed(0)
+    scene, at, rows = posed(
+        make().double(), normals(B, 8, math.prod(inputs)).view(B, *inputs), normals(B, 9, outputs), per, False
+    )
+    assert isinstance(rows.x, Tensor)
+    mean, log = at.mean.clone().requires_grad_(), at.scale.log().requires_grad_()
+    views = scene.problem.layout.views
+    u(rows.x, rows.y, views(mean), views(Gaussian(mean, log.exp(), at.groups).scales.square())).backward()
+    assert mean.grad is not None
+    assert log.grad is not None
+    work = local_noise().start(scene)
+    assert {*work.noise.values()} == {"local search"}
+    found = [work.estimate(at, generation, rows)[0] for generation in range(1500)]
+    table = torch.stack([torch.cat([s.by_mean, s.by_log_scale]) for s in found])
+    off = (table.mean(0) - torch.cat([mean.grad, log.grad])).abs() / (table.std(0) / len(table) ** 0.5)
+    assert off.max() < 3
 
 
 def test_local_perturbations_are_less_uncertain_at_the_same_price() -> None:

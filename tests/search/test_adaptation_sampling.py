@@ -34,6 +34,7 @@ def test_the_rate_goes_up_where_larger_steps_are_better_and_back_where_not() -> 
     assert math.isclose(adapted(0.2, 0.1, far_is_good, points, at, wide), 0.22)
     assert math.isclose(adapted(0.2, 0.1, far_is_good, points, at, narrow), 0.19)
     assert adapted(0.95, 0.1, far_is_good, points, at, wide) == 1.0
+    assert adapted(1.5, 1.5, far_is_good, points, at, wide) == 1.5
 
 
 def test_where_scales_are_far_too_wide_the_rate_rises_and_they_fall_sooner() -> None:

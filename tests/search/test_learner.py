@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 import doxa
 from doxa import likelihoods, search
+from doxa.judge.attacks import fgsm
 from doxa.progress import Progress
 from doxa.search.learner import SearchTraining
 
@@ -18,6 +20,17 @@ from doxa.search.learner import SearchTraining
 class Step(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         return (z > 0).to(z.dtype)
+
+
+class Tosses(nn.Module):
+    """A discrete latent variable: every hidden unit is a coin, and what it shows has no slope."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chances, self.out = nn.Linear(2, 32), nn.Linear(32, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(torch.bernoulli(torch.sigmoid(self.chances(x))))
 
 
 class Reads(nn.Module):
@@ -36,6 +49,11 @@ def rings(rows: int = 192) -> tuple[Tensor, Tensor]:
     return x, (x.norm(dim=1) > 1.1).long()
 
 
+def halves(rows: int = 192) -> tuple[Tensor, Tensor]:
+    x, _ = rings(rows)
+    return x, (x[:, 0] > 0).long()
+
+
 def images(rows: int = 64) -> tuple[Tensor, Tensor]:
     x = torch.randn(rows, 1, 6, 6, generator=torch.Generator().manual_seed(1))
     y = (x.mean((1, 2, 3)) > 0).long()
@@ -51,6 +69,7 @@ ESTIMATORS = {"local": search.local(), "weight space": search.weight_space(), "l
 NETS = {
     "dense": (lambda: doxa.nets.mlp(2, (16, 16), 2), rings),
     "steps": (lambda: nn.Sequential(nn.Linear(2, 32), Step(), nn.Linear(32, 2)), rings),
+    "discrete latent": (Tosses, halves),
     "dropout": (lambda: nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 2)), rings),
     "batch norm": (lambda: nn.Sequential(nn.Linear(2, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 2)), rings),
     "convolutional": (
@@ -87,6 +106,18 @@ def test_progress_shows_objective_scale_and_both_norms() -> None:
     shown = Progress(False, 1, 1, 0)
     shown.epoch([row])
     assert shown.words == "NLL 0.5000  objective 0.25  scale 0.1  ‖∂mean‖ 7  ‖∂log scale‖ 0.3"
+
+
+def test_a_searched_belief_can_be_attacked() -> None:
+    x, y = rings()
+    belief = fitted(doxa.nets.mlp(2, (16,), 2), (x, y), search.learner(size=40))
+    moved = fgsm(belief, x, y, radius=0.3, low=-5.0, high=5.0)
+    assert float((moved - x).abs().max()) <= 0.3 + 1e-6
+
+    def right(rows: Tensor) -> float:
+        return float((belief.predict(rows, 20).mean.argmax(1) == y).float().mean())
+
+    assert right(moved) < right(x) - 0.1
 
 
 def test_what_was_searched_can_be_judged_pruned_and_saved(tmp_path: Path) -> None:
@@ -164,16 +195,51 @@ def test_a_fleet_of_searches_is_each_of_them() -> None:
     torch.testing.assert_close(both[1].posterior.mean, alone.posterior.mean)
 
 
-def test_any_optimiser_of_torch_s_can_take_the_steps() -> None:
-    belief = fitted(
-        doxa.nets.mlp(2, (16, 16), 2),
-        rings(),
-        search.learner(size=40, scale=0.1),
-        lr=0.5,
-        optimiser=lambda p: torch.optim.SGD(p, momentum=0.9),
-    )
+OPTIMISERS = {
+    "SGD": (partial(torch.optim.SGD, momentum=0.9), 0.5),
+    "SGD with decay": (partial(torch.optim.SGD, momentum=0.9, weight_decay=1e-3), 0.5),
+    "AdamW": (partial(torch.optim.AdamW, weight_decay=0.1), 0.03),
+}
+optimisers = pytest.mark.parametrize(("optimiser", "lr"), OPTIMISERS.values(), ids=OPTIMISERS.keys())
+
+
+@optimisers
+def test_any_optimiser_of_torch_s_can_take_the_steps_and_leaves_scales_that_are_to_stay(
+    optimiser: Any, lr: float
+) -> None:
+    learner = search.learner(size=40, scale=0.1)
+    belief = fitted(doxa.nets.mlp(2, (16, 16), 2), rings(), learner, lr=lr, optimiser=optimiser)
     history = belief.record.history
     assert history[-1]["nll"] < 0.8 * history[0]["nll"]
+    torch.testing.assert_close(belief.posterior.scale, torch.full_like(belief.posterior.scale, 0.1))
+
+
+@pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.AdamW], ids=["SGD", "AdamW"])
+def test_scales_that_move_are_moved_by_their_slopes_alone(make: Any) -> None:
+    def scale(decay: float) -> Tensor:
+        torch.manual_seed(0)
+        learner = search.learner(size=10, scale=0.1, scale_rate=0.3)
+        net = doxa.nets.mlp(2, (4,), 2)
+        # One step: what decays the mean changes the slopes of the next.
+        optimiser = partial(make, weight_decay=decay)
+        return fitted(net, rings(64), learner, epochs=1, lr=0.1, optimiser=optimiser).posterior.scale
+
+    assert torch.equal(scale(0.5), scale(0.0))
+    assert not torch.allclose(scale(0.0), torch.tensor(0.1), rtol=1e-4)
+
+
+def test_scales_that_a_torch_optimiser_moves_resume_to_the_same_bits(tmp_path: Path) -> None:
+    def run(epochs: int, folder: Path, **more: Any) -> doxa.Belief:
+        torch.manual_seed(0)
+        learner = search.learner(size=10, scale_rate=0.3, per="weight")
+        net = doxa.nets.mlp(2, (4,), 2)
+        return fitted(net, rings(), learner, epochs, checkpoint=folder, optimiser=torch.optim.AdamW, **more)
+
+    whole = run(4, tmp_path / "whole")
+    run(2, tmp_path / "half")
+    resumed = run(4, tmp_path / "half", resume=True)
+    assert torch.equal(whole.posterior.scale, resumed.posterior.scale)
+    assert torch.equal(whole.posterior.mean, resumed.posterior.mean)
 
 
 def row_by_rank(output: Tensor, y: Tensor) -> Tensor:
@@ -194,6 +260,12 @@ def row_by_rank(output: Tensor, y: Tensor) -> Tensor:
         (lambda: search.learner(per="tensor"), 'per must be "weight"'),
         (lambda: search.learner(search.weight_space(), size=7), "in pairs"),
         (lambda: search.learner(scale=0.0), "scale must be a positive"),
+        (lambda: search.learner(scale_rate="slow"), "scale_rate must be a finite number from 0 up"),
+        (lambda: search.learner(minimise="zero_one"), "minimise must be a function of outputs and targets"),
+        (lambda: search.learner(maximise="f1"), "maximise must be a function of outputs and targets"),
+        (lambda: search.learner(gradient="natural"), "gradient must be one of doxa.search"),
+        (lambda: search.learner(coordinate="variance"), "coordinate must be doxa.search.log_scale"),
+        (lambda: search.learner(search.weight_space(shaping="ranks")), "shaping must be one of doxa.search.shaping"),
     ],
 )
 def test_bad_input_is_named(make: Any, says: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import signal
 from pathlib import Path
@@ -89,11 +90,13 @@ def test_ask_and_tell_go_on_where_a_state_was_taken() -> None:
     settings = Settings(optimiser=lambda groups: torch.optim.Adam(groups), lr=0.05, scale_lr=0.01)
     whole = went(Search([-1.0, 1.0], settings, seed=3), 30)
     half = went(Search([-1.0, 1.0], settings, seed=3), 15)
-    resumed = Search([-1.0, 1.0], settings, seed=3)
-    resumed.load(half.state())
-    went(resumed, 15)
-    assert torch.equal(whole.mean, resumed.mean)
-    assert torch.equal(whole.at.scale, resumed.at.scale)
+    state = half.state()
+    went(half, 5)  # a state stays as it was taken, whoever goes on from it
+    for resumed in (half, Search([-1.0, 1.0], settings, seed=3)):
+        resumed.load(state)
+        went(resumed, 15)
+        assert torch.equal(whole.mean, resumed.mean)
+        assert torch.equal(whole.at.scale, resumed.at.scale)
 
 
 def test_a_scale_that_is_to_stay_stays_and_decay_draws_to_zero() -> None:
@@ -101,6 +104,34 @@ def test_a_scale_that_is_to_stay_stays_and_decay_draws_to_zero() -> None:
     still.tell(torch.zeros(still.population.size))
     assert torch.equal(still.at.scale, torch.tensor([0.3], dtype=torch.float64).log().exp())
     torch.testing.assert_close(still.mean, torch.full((2,), 0.95, dtype=torch.float64))
+
+
+DECAYING = {
+    "AdamW": functools.partial(torch.optim.AdamW, weight_decay=0.5),
+    "SGD": functools.partial(torch.optim.SGD, weight_decay=0.5),
+    "Rprop": torch.optim.Rprop,  # which takes steps at a rate of 0, too
+}
+
+
+@pytest.mark.parametrize("optimiser", DECAYING.values(), ids=DECAYING.keys())
+def test_an_optimiser_that_decays_weights_leaves_scales_that_are_to_stay(optimiser: Any) -> None:
+    search = Search([1.0, 1.0], Settings(scale=0.05, scale_lr=0.0, lr=0.1, optimiser=optimiser))
+    before = search.coordinate.clone()
+    for _ in range(20):
+        search.tell(functions.sphere(search.ask()))
+    assert torch.equal(search.coordinate, before)
+    assert not torch.equal(search.mean, torch.ones(2, dtype=torch.float64))
+
+
+def test_scales_move_by_their_slopes_alone_whatever_an_optimiser_decays() -> None:
+    def went(decay: float) -> Tensor:
+        make = functools.partial(torch.optim.SGD, weight_decay=decay)
+        search = Search([1.0, 1.0], Settings(scale=0.05, lr=0.0, scale_lr=0.1, optimiser=make))
+        for _ in range(10):
+            search.tell(functions.sphere(search.ask()))
+        return search.coordinate
+
+    assert torch.equal(went(0.5), went(0.0))
 
 
 def test_a_variance_that_was_stepped_below_zero_grows_again_at_the_next_step() -> None:
@@ -132,11 +163,48 @@ def test_a_variance_that_was_stepped_below_zero_grows_again_at_the_next_step() -
         (lambda: Search([1.0]).tell(["low"] * 50), "values must be numbers"),
         (lambda: minimise(functions.sphere, [1.0], shaping=lambda v: v[:3]), r"a weight for each of 50 .* gave \(3,\)"),
         (lambda: minimise(functions.sphere, [1.0], shaping=list), "it gave list"),
+        (lambda: minimise("sphere", [1.0]), "f must be a function of a vector"),
+        (lambda: maximise("sphere", [1.0]), "f must be a function of a vector"),
+        (lambda: minimise(functions.sphere, [1.0], seed=None), "seed must be a whole number; got None"),
+        (lambda: minimise(functions.sphere, [1.0], seed="x"), "seed must be a whole number; got 'x'"),
+        (lambda: Search([1.0], seed=1.5), "seed must be a whole number; got 1.5"),
+        (lambda: Search([1.0], {"scale": 2.0}), "settings must be a doxa.search.Settings; got a dict"),
+        (lambda: minimise(functions.sphere, [1.0], tolerance="x"), "tolerance must be a finite number from 0 up"),
+        (lambda: minimise(functions.sphere, [1.0], tolerance=-1), "tolerance must be a finite number from 0 up"),
+        (lambda: minimise(functions.sphere, [1.0], tolerance=math.nan), "tolerance must be a finite number from 0 up"),
+        (lambda: minimise(functions.sphere, [1.0], lr="fast"), "lr must be a finite number from 0 up; got 'fast'"),
+        (lambda: minimise(functions.sphere, [1.0], shaping="ranks"), r"shaping must be one of.*centred_ranks"),
+        (lambda: minimise(functions.sphere, [1.0], gradient="plain"), "gradient must be one of doxa.search: natural"),
+        (lambda: minimise(functions.sphere, [1.0], coordinate="variance"), "coordinate must be doxa.search.log_scale"),
+        (lambda: minimise(functions.sphere, [1.0], optimiser="adam"), "optimiser must make a torch optimiser"),
+        (lambda: minimise(functions.sphere, [1.0], optimiser=lambda g: g), "optimiser must make a torch optimiser"),
+        (
+            lambda: minimise(functions.sphere, [1.0], refreshing=0.1),
+            "no setting 'refreshing' of a search; did you mean 'refresh'.*there is: scale, per, .*adapts, seed, gen",
+        ),
+        (lambda: minimise(functions.rosenbrock, [3.0]), "rosenbrock is a function of at least 2 numbers"),
+        (lambda: minimise(functions.himmelblau, [3.0] * 3), "himmelblau is a function of exactly 2 numbers"),
+        (lambda: Search([1.0]).tell([1.0], [1]), "True or False for each of the 50 points"),
     ],
 )
 def test_bad_input_is_named(call: Any, says: str) -> None:
     with pytest.raises(doxa.BadInput, match=says):
         call()
+
+
+def test_seeds_of_any_whole_kind_are_the_same_seed() -> None:
+    paths = [minimise(functions.sphere, [1.0, 2.0], seed=s, generations=2).path for s in (3, np.int64(3))]
+    assert torch.equal(*paths)
+
+
+@pytest.mark.parametrize("here", [[1, 0, 1, 1, 0, 1], [1, 0, 1, 1, 1, 1]], ids=["two pairs torn", "one pair torn"])
+def test_a_baseline_does_not_take_strangers_for_a_pair(here: list[int]) -> None:
+    search = Search([1.0, 2.0], Settings(size=6, baseline=True, shaping=shaping.raw))
+    arrived = torch.tensor(here).bool()
+    with pytest.raises(doxa.BadInput, match="lost one of their two points"):
+        search.tell(functions.sphere(search.ask())[arrived], arrived)
+    pairs = torch.tensor([1, 1, 0, 0, 1, 1]).bool()
+    assert search.tell(functions.sphere(search.ask())[pairs], pairs)["generation"] == 1
 
 
 def test_nothing_to_compare_is_an_error_that_says_so() -> None:
@@ -160,6 +228,22 @@ def test_a_saved_search_is_not_overwritten_and_not_mixed_up(tmp_path: Path) -> N
         minimise(functions.sphere, [1.0], generations=3, checkpoint=tmp_path)
     with pytest.raises(doxa.BadInput, match="seed: 0 there, 1 here"):
         minimise(functions.sphere, [1.0], generations=3, checkpoint=tmp_path, resume=True, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("seek", "start", "more", "says"),
+    [
+        (minimise, [1.0, 2.0, 3.0], {}, r"a vector of shape \[2\], and start here has 3 numbers"),
+        (minimise, [1.0, 2.0], {"tolerance": 0.1}, "tolerance: 1e-09 there, 0.1 here"),
+        (minimise, [1.0, 2.0], {"batched": True}, "batched: False there, True here"),
+        (minimise, [1.0, 2.0], {"lr": 0.5}, "lr: 1.0 there, 0.5 here"),
+        (maximise, [1.0, 2.0], {}, "seeks: lowest there, highest here"),
+    ],
+)
+def test_a_search_goes_on_by_the_same_call_alone(seek: Any, start: Any, more: Any, says: str, tmp_path: Path) -> None:
+    minimise(functions.sphere, [1.0, 2.0], generations=2, checkpoint=tmp_path)
+    with pytest.raises(doxa.BadInput, match=says):
+        seek(functions.sphere, start, generations=3, checkpoint=tmp_path, resume=True, **more)
 
 
 def test_a_search_stopped_by_hand_is_saved_and_goes_on(tmp_path: Path) -> None:
@@ -259,13 +343,27 @@ def test_whatever_ends_a_search_what_was_done_before_is_kept_and_goes_on(how: An
     with pytest.raises((doxa.Diverged, ZeroDivisionError, doxa.BadInput)) as error:
         minimise(Breaks(350, how), [1.0, 2.0], generations=12, checkpoint=tmp_path, checkpoint_every=5)
     said = " ".join([str(error.value), *getattr(error.value, "__notes__", [])])
-    if isinstance(error.value, doxa.Diverged):
-        assert len(error.value.found.trajectory) == 7
+    assert len(error.value.found.trajectory) == 7  # type: ignore[union-attr]
     assert "7 of 12 generations were done before, and are kept in" in said
     again = minimise(functions.sphere, [1.0, 2.0], generations=12, checkpoint=tmp_path, resume=True)
     assert torch.equal(again.path, whole.path)
     assert again.trajectory == whole.trajectory
     assert torch.equal(again.best, whole.best)
+
+
+def test_an_objective_that_breaks_at_the_last_mean_loses_nothing(tmp_path: Path) -> None:
+    whole = minimise(functions.sphere, [1.0, 2.0], generations=3)
+    with pytest.raises(ZeroDivisionError) as error:
+        minimise(Breaks(150, burnt), [1.0, 2.0], generations=3, checkpoint=tmp_path)
+    assert "3 of 3 generations were done before, and are kept in" in " ".join(error.value.__notes__)
+    assert torch.equal(error.value.found.path, whole.path)  # type: ignore[attr-defined]
+    again = minimise(functions.sphere, [1.0, 2.0], generations=3, checkpoint=tmp_path, resume=True)
+    assert torch.equal(again.best, whole.best)
+
+
+def test_a_last_mean_that_is_not_finite_is_not_the_best() -> None:
+    found = minimise(Breaks(100, lambda: -math.inf), [1.0, 2.0], generations=2)
+    assert math.isfinite(found.value)
 
 
 def test_what_was_found_when_stopped_is_of_the_asked_direction() -> None:

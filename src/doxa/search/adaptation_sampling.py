@@ -30,8 +30,10 @@ def advantage(values: Tensor, weights: Tensor) -> float:
 def adapted(rate: float, first: float, values: Tensor, points: Tensor, at: Gaussian, other: Gaussian) -> float:
     """The rate of the scales for the next step: higher where the larger step's points would have been better.
 
-    η ← min(1.1 η, 1) where the test of the same points, weighed by p_other/p, is passed by ρ = ½ − 1/(3(d + 1));
-    else η ← 0.9 η + 0.1 η_first
+    η ← max(η, min(1.1 η, 1)) where the test of the same points, weighed by p_other/p, is passed by
+    ρ = ½ − 1/(3(d + 1)); else η ← 0.9 η + 0.1 η_first
+
+    The test takes all points as independent. Mirrored ones are not, so that its level is then a rough one.
 
     Schaul (2012), Natural evolution strategies converge on sphere functions; Wierstra et al. (2014).
     """
@@ -40,5 +42,5 @@ def adapted(rate: float, first: float, values: Tensor, points: Tensor, at: Gauss
     level = 0.5 - 1 / (3 * (points.shape[1] + 1))
     threshold = float(torch.special.ndtri(torch.tensor(1 - level, dtype=torch.float64)))
     if advantage(values[known], weights) > threshold:
-        return min(1.0, (1 + STEP) * rate)
+        return max(rate, min(1.0, (1 + STEP) * rate))
     return (1 - STEP) * rate + STEP * first

@@ -5,21 +5,22 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, Diverged, require_positive
+from doxa.errors import BadInput, Diverged, nearest, require_positive, whole
 from doxa.search import gradients, shaping
 from doxa.search.adaptation_sampling import FASTER, adapted
-from doxa.search.coordinates import Coordinate, log_scale
+from doxa.search.coordinates import Coordinate, coordinate_of, log_scale
 from doxa.search.gaussian import Gaussian, Slopes, scores
-from doxa.search.gradients import Gradient
+from doxa.search.gradients import Gradient, gradient_of
 from doxa.search.importance_mixing import Memory, Mixed, mixed
 from doxa.search.population import Population, population
-from doxa.search.shaping import Shaping
+from doxa.search.shaping import Shaping, shaping_of
 
 # Makes a torch optimiser of two groups of parameters: the mean, and the coordinates of the scales.
 Make = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
@@ -31,6 +32,15 @@ CALMER = (
     "or rank (shaping=doxa.search.shaping.z_score, utilities), or search the logarithm of the scales "
     "(coordinate=doxa.search.log_scale)"
 )
+
+
+FROM_GROUPS = "from two groups of parameters, e.g. torch.optim.Adam or functools.partial(torch.optim.SGD, momentum=0.9)"
+
+
+def require_from_zero(name: str, value: Any) -> None:
+    """Refuse what is not a finite number from zero up."""
+    if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
+        raise BadInput(f"{name} must be a finite number from 0 up; got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,7 @@ class Settings:
         require_positive("scale", self.scale)
         if self.per not in PER:
             raise BadInput(f'per must be "weight" or "network", one scale for each number or for all; got {self.per!r}')
-        if self.refresh is not None and not 0 < self.refresh <= 1:
+        if self.refresh is not None and not (isinstance(self.refresh, Real) and 0 < self.refresh <= 1):
             raise BadInput(f"refresh is the least share of new points, above 0 and at most 1; got {self.refresh!r}")
         if self.adapts and (self.optimiser is not None or self.scale_lr == 0):
             raise BadInput(
@@ -71,9 +81,14 @@ class Settings:
             )
         if self.refresh is not None and self.antithetic:
             raise BadInput("importance mixing keeps points one by one, and pairs would be torn: say antithetic=False")
-        for name, value in (("lr", self.lr), ("scale_lr", self.scale_lr), ("decay", self.decay)):
-            if value is not None and not 0 <= value < math.inf:
-                raise BadInput(f"{name} must be a finite number from 0 up; got {value!r}")
+        require_from_zero("lr", self.lr)
+        require_from_zero("scale_lr", 0.0 if self.scale_lr is None else self.scale_lr)
+        require_from_zero("decay", self.decay)
+        gradient_of(self.gradient)
+        shaping_of(self.shaping)
+        coordinate_of(self.coordinate)
+        if self.optimiser is not None and not callable(self.optimiser):
+            raise BadInput(f"optimiser must make a torch optimiser {FROM_GROUPS}; got {self.optimiser!r}")
 
     def sized(self, dimension: int) -> int:
         """N: so many perturbations a generation, more where there are more directions; never few.
@@ -87,6 +102,15 @@ class Settings:
         return (3 + math.log(dimension)) / (25 * math.sqrt(dimension)) if self.scale_lr is None else self.scale_lr
 
 
+def settings_of(given: Mapping[str, Any], others: Sequence[str] = ()) -> Settings:
+    """Settings by name, or which of the names there is none of, here or among others."""
+    known = [*(f.name for f in fields(Settings)), *others]
+    for name in given:
+        if name not in known:
+            raise BadInput(f"there is no setting {name!r} of a search{nearest(name, known, most=len(known))}")
+    return Settings(**given)
+
+
 class Search:
     """A search under way. `ask` gives N points, `tell` takes their values, lower being better, and moves on.
 
@@ -94,14 +118,15 @@ class Search:
     """
 
     def __init__(self, start: Any, settings: Settings | None = None, seed: int = 0) -> None:
-        self.settings = settings or Settings()
+        self.settings = _settings(settings)
+        self.seed = whole("seed", seed, least=None)
         self.mean = _vector(start)
         dimension = len(self.mean)
         self.groups = None if self.settings.per == "weight" else (dimension,)
         count = dimension if self.groups is None else 1
         self.coordinate = self.settings.coordinate.of(self.mean.new_full((count,), self.settings.scale))
         self.population: Population = population(
-            self.settings.sized(dimension), self.settings.antithetic, (seed, "search"), self.mean.device
+            self.settings.sized(dimension), self.settings.antithetic, (self.seed, "search"), self.mean.device
         )
         self.generation = 0
         self.optimiser = self._optimiser()
@@ -113,9 +138,13 @@ class Search:
         own = self.settings
         groups: list[dict[str, Any]] = [
             {"params": [self.mean], "lr": own.lr},
-            {"params": [self.coordinate], "lr": own.scale_rate(len(self.mean))},
+            # A decay of weights would draw a scale to wherever its coordinate is zero.
+            {"params": [self.coordinate], "lr": own.scale_rate(len(self.mean)), "weight_decay": 0.0},
         ]
-        return torch.optim.SGD(groups) if own.optimiser is None else own.optimiser(groups)
+        made = torch.optim.SGD(groups) if own.optimiser is None else own.optimiser(groups)
+        if not isinstance(made, torch.optim.Optimizer) or len(made.param_groups) != len(groups):
+            raise BadInput(f"optimiser must make a torch optimiser {FROM_GROUPS}, and keep both; it made {made!r:.80}")
+        return made
 
     @property
     def at(self) -> Gaussian:
@@ -140,8 +169,8 @@ class Search:
 
     def points(self, units: slice) -> Tensor:
         """Those of some units."""
-        if self.mixed is not None:
-            return self.mixed.fresh[units]
+        if self.mixed is not None:  # a copy: an objective that writes into its argument must not change what is kept
+            return self.mixed.fresh[units].clone()
         return self.population.points(self.at, self.population.noise(self.generation, units, self.mean))
 
     def tell(self, values: Any, here: Tensor | None = None) -> dict[str, float]:
@@ -153,10 +182,10 @@ class Search:
         is an error, and changes nothing.
         """
         try:
-            given = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device)
+            given = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device).clone()
         except (TypeError, ValueError, RuntimeError) as error:
             raise BadInput(f"values must be numbers, one for each point; got {values!r:.80}: {error}") from error
-        arrived = torch.ones(self.wanted.size, dtype=torch.bool) if here is None else here
+        arrived = self._arrived(here)
         if given.shape != (int(arrived.sum()),):
             raise BadInput(
                 f"values have shape {tuple(given.shape)}; there must be one for each of the {int(arrived.sum())} "
@@ -191,9 +220,29 @@ class Search:
             **slopes.norms(),
         }
 
+    def _arrived(self, here: Any) -> Tensor:
+        """Which of the points have values [N], all of them without a word."""
+        if here is None:
+            return torch.ones(self.wanted.size, dtype=torch.bool)
+        arrived = torch.as_tensor(here, device=self.mean.device)
+        if arrived.dtype != torch.bool or arrived.shape != (self.wanted.size,):
+            raise BadInput(
+                f"here must say True or False for each of the {self.wanted.size} points that were asked for; got "
+                f"{arrived.dtype} of shape {tuple(arrived.shape)}"
+            )
+        if self.settings.antithetic and self.settings.baseline:
+            torn = int((arrived[::2] != arrived[1::2]).sum())
+            if torn:
+                raise BadInput(
+                    f"{torn} mirrored pairs have lost one of their two points, and a baseline compares pair with pair: "
+                    "leave both points of such a pair out of here, or search with antithetic=False or baseline=False"
+                )
+        return arrived
+
     def _step(self, by_mean: Tensor, by_scale: Tensor, rate: float) -> None:
         self.optimiser.param_groups[1]["lr"] = rate
-        self.mean.grad, self.coordinate.grad = by_mean, by_scale
+        # What has no gradient is left alone by all optimisers; some take a step even at a rate of 0.
+        self.mean.grad, self.coordinate.grad = by_mean, by_scale if rate > 0 else None
         if self.settings.decay:
             self.mean.mul_(1 - self.settings.lr * self.settings.decay)
         self.optimiser.step()
@@ -245,7 +294,7 @@ class Search:
 
     def recall(self, memory: Memory | None) -> None:
         """Go on from a generation that is over."""
-        self.memory = memory
+        self.memory, self.mixed = memory, None
         self._mix()
 
     def _mix(self) -> None:
@@ -253,15 +302,16 @@ class Search:
         if self.memory is None:
             return
         assert self.settings.refresh is not None
-        self.mixed = mixed(self.memory, self.at, self.settings.refresh, self.population.seeds[:1], self.generation)
+        seed = self.population.seeds[:1]
+        self.mixed = mixed(self.memory, self.at, self.population.size, self.settings.refresh, seed, self.generation)
 
     def state(self) -> dict[str, Any]:
-        """All that a search needs to go on, to the bit."""
+        """All that a search needs to go on, to the bit; it stays as it is while the search goes on."""
         return {
             "mean": self.mean.clone(),
             "coordinate": self.coordinate.clone(),
             "generation": self.generation,
-            "optimiser": self.optimiser.state_dict(),
+            "optimiser": copy.deepcopy(self.optimiser.state_dict()),
             "memory": self.memory,
             "larger": self.larger,
         }
@@ -271,9 +321,17 @@ class Search:
         self.mean.copy_(state["mean"])
         self.coordinate.copy_(state["coordinate"])
         self.generation = int(state["generation"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # torch would go on in the given tensors
         self.larger = state["larger"]
         self.recall(state["memory"])
+
+
+def _settings(given: Any) -> Settings:
+    if given is None:
+        return Settings()
+    if not isinstance(given, Settings):
+        raise BadInput(f"settings must be a doxa.search.Settings; got a {type(given).__name__}")
+    return given
 
 
 def _vector(start: Any) -> Tensor:

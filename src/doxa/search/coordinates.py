@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from doxa.errors import BadInput
 
 SMALLEST = 1e-12  # a variance: a step may overshoot zero, and a scale may not
 
@@ -52,3 +55,11 @@ Wierstra et al. (2014), Natural evolution strategies; Staines & Barber (2013), O
 """
 
 TABLE = {one.name: one for one in (log_scale, variance)}
+
+
+def coordinate_of(given: Any) -> Coordinate:
+    """The coordinate that was asked for, or what is wrong with it."""
+    if not isinstance(given, Coordinate):
+        names = " or ".join(f"doxa.search.{name}" for name in TABLE)
+        raise BadInput(f"coordinate must be {names}, or another doxa.search.coordinates.Coordinate; got {given!r}")
+    return given

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from doxa.errors import require_positive
+from doxa.errors import BadInput, require_positive
 from doxa.search.coordinates import Coordinate
 from doxa.search.fisher import fisher
 from doxa.search.gaussian import Gaussian, Slopes
@@ -50,7 +51,8 @@ class Natural:
         by_mean, by_log = slopes.by_mean / of_mean, slopes.by_log_scale / of_log
         if self.kl is not None:
             decrement = slopes.by_mean @ by_mean + slopes.by_log_scale @ by_log
-            length = torch.sqrt(2 * self.kl / decrement.clamp_min(torch.finfo(decrement.dtype).tiny))
+            # Apart, neither root is infinite: where there is no slope, there is no step.
+            length = (2 * self.kl) ** 0.5 * decrement.clamp_min(torch.finfo(decrement.dtype).tiny).rsqrt()
             by_mean, by_log = length * by_mean, length * by_log
         return by_mean, by_log * coordinate.slope(at.scale)
 
@@ -58,3 +60,14 @@ class Natural:
 natural = Natural()
 
 TABLE: dict[str, Gradient] = {"plain": plain, "natural": natural}
+
+
+def gradient_of(given: Any) -> Gradient:
+    """The gradient that was asked for, or what is wrong with it."""
+    if not callable(given):
+        raise BadInput(
+            "gradient must be one of doxa.search: natural, plain, natural_within(kl), or a function of slopes, where "
+            f"they were taken and the coordinate of the scales; got {given!r}"
+        )
+    found: Gradient = given
+    return found

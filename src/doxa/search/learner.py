@@ -21,15 +21,17 @@ from doxa.posteriors.mean_field import inverse_softplus
 from doxa.randomness import reseed
 from doxa.rows import rows_of
 from doxa.search import gradients, sensitivity
-from doxa.search.coordinates import Coordinate, log_scale
+from doxa.search.ask_tell import require_from_zero
+from doxa.search.coordinates import Coordinate, coordinate_of, log_scale
 from doxa.search.engines.contract import Engine, Evaluate, Exchange
 from doxa.search.engines.in_process import InProcess, engine_of, evaluated
 from doxa.search.gaussian import Gaussian, Slopes, groups_of
-from doxa.search.gradients import Gradient
+from doxa.search.gradients import Gradient, gradient_of
 from doxa.search.local import Local
-from doxa.search.objectives import Measure, Objective
+from doxa.search.objectives import Measure, Objective, require_measure
 from doxa.search.population import population
 from doxa.search.scene import Rows, Scene, settled_norms
+from doxa.search.shaping import raw, shaping_of
 
 
 class AtWork(Protocol):
@@ -95,11 +97,15 @@ class VariationalOptimisation:
             raise BadInput("give minimise or maximise, not both")
         if self.per not in ("weight", "layer", "network"):
             raise BadInput(f'per must be "weight", "layer" or "network"; got {self.per!r}')
-        for name, value in (("scale_rate", self.scale_rate), ("decay", self.decay)):
-            if not 0 <= value < float("inf"):
-                raise BadInput(f"{name} must be a finite number from 0 up; got {value!r}")
+        require_measure("minimise", self.minimise)
+        require_measure("maximise", self.maximise)
+        require_from_zero("scale_rate", self.scale_rate)
+        require_from_zero("decay", self.decay)
+        gradient_of(self.gradient)
+        coordinate_of(self.coordinate)
         if not hasattr(self.estimator, "start"):
             raise BadInput(f"estimator must be one of doxa.search, e.g. doxa.search.local(); got {self.estimator!r}")
+        shaping_of(getattr(self.estimator, "shaping", raw))
         engine_of(self.engine)
         if self.sensitivity is not None and self.sensitivity not in sensitivity.TABLE:
             raise BadInput(f'sensitivity must be "sum" or "abs", or None; got {self.sensitivity!r}')
@@ -144,8 +150,10 @@ class SearchTraining:
         self.mean = problem.start.clone().requires_grad_()
         count = problem.layout.size if self.groups is None else len(self.groups)
         starts = torch.stack([problem.start.new_full((count,), one.scale) for one in fleet])
-        self.scales = self.coordinate.of(starts).requires_grad_()
-        self.parameters: Sequence[Tensor] = [self.mean, self.scales]
+        self.scales = self.coordinate.of(starts)
+        # What an optimiser adds to the scales at a step: zero before it, so that weight decay has nothing to draw on.
+        self.scale_step = torch.zeros_like(self.scales).requires_grad_()
+        self.parameters: Sequence[Tensor] = [self.mean, self.scale_step]
         self.populations = [
             population(one.size, one.estimator.antithetic, (*key, "search"), problem.start.device)
             for one, key in zip(fleet, problem.seeds, strict=True)
@@ -168,13 +176,12 @@ class SearchTraining:
     def at(self, net: int) -> Gaussian:
         """Where one net's search looks now."""
         relative = self.relative[net] if self.fleet[net].sensitivity else None
-        scale = self.coordinate.scale(self.scales.detach()[net])
+        scale = self.coordinate.scale(self.scales[net] + self.scale_step.detach()[net])
         return Gaussian(self.mean.detach()[net], scale, self.groups, relative)
 
     @torch.no_grad()
     def step(self, batch: Batch, now: Now) -> Tensor:
-        # Whoever took the last step, an optimiser of torch's or this one, scales go on from within their bounds.
-        self.scales.copy_(self.coordinate.within(self.scales))
+        self._settle_scales()
         seen = [self._generation(k, batch, now) for k in range(self.nets)]
         # All or nothing: a net whose evaluation failed has left the others where they were.
         for k, one in enumerate(seen):
@@ -185,6 +192,12 @@ class SearchTraining:
             self.seen[k] = one.told
         self.slopes = [one.slopes for one in seen]
         return torch.stack([one.loss for one in seen])
+
+    @torch.no_grad()
+    def _settle_scales(self) -> None:
+        """Whoever took the last step, an optimiser of torch's or this one, scales go on from within their bounds."""
+        self.scales.copy_(self.coordinate.within(self.scales + self.scale_step))
+        self.scale_step.zero_()
 
     def _generation(self, net: int, batch: Batch, now: Now) -> Seen:
         """What a net's perturbations tell on its rows; nothing of it is kept yet."""
@@ -262,11 +275,11 @@ class SearchTraining:
             if p.grad is None:
                 p.grad = torch.zeros_like(p)
         assert self.mean.grad is not None
-        assert self.scales.grad is not None
+        assert self.scale_step.grad is not None
         for k, (by_mean, by_scale) in enumerate(self._gradients()):
             own = self.fleet[k]
             self.mean.grad[k] = by_mean + own.decay * self.mean.detach()[k]
-            self.scales.grad[k] = own.scale_rate * by_scale
+            self.scale_step.grad[k] = own.scale_rate * by_scale
 
     @torch.no_grad()
     def descend(self, now: Now, pace: Pace, moments: Sequence[Moments]) -> None:
@@ -276,7 +289,7 @@ class SearchTraining:
         share = pace.rates.new_tensor([own.scale_rate for own in self.fleet])
         if bool((share > 0).any()):
             own_pace = replace(pace, rates=torch.where(pace.rates < 0, pace.rates, pace.rates * share))
-            adam(self.scales.detach(), torch.stack([by_scale for _, by_scale in found]), own_pace, moments[1])
+            adam(self.scale_step.detach(), torch.stack([by_scale for _, by_scale in found]), own_pace, moments[1])
 
     @torch.no_grad()
     def draw(self, stream: Stream) -> Tensor:
@@ -311,6 +324,7 @@ class SearchTraining:
         return not_finite(self.problem.layout, self.mean.detach()[member])
 
     def state(self) -> dict[str, Tensor]:
+        self._settle_scales()
         own = {"mean": self.mean, "scales": self.scales, "relative": self.relative}
         return {**own, **{f"buffers.{k}": b for k, b in self._buffers.items()}}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from torch import Tensor
 from doxa.checkpoint import describe
 from doxa.errors import BadInput, whole
 from doxa.progress import told
-from doxa.search.ask_tell import Search, Settings
+from doxa.search.ask_tell import Search, require_from_zero, settings_of
 from doxa.search.engines.contract import Engine, Exchange
 from doxa.search.engines.in_process import engine_of
 from doxa.search.saved import File
@@ -91,8 +92,8 @@ class Minimising:
 
     def try_mean(self) -> None:
         """Let the last mean count among the points that were tried."""
-        middle = float(evaluated_at(self.f, self.batched, self.search.mean[None])[0])
-        if middle < self.lowest:
+        middle = float(evaluated_at(self.f, self.batched, self.search.mean[None].clone())[0])
+        if math.isfinite(middle) and middle < self.lowest:
             self.best, self.lowest = self.search.mean.clone(), middle
 
     def words(self) -> str:
@@ -122,7 +123,13 @@ class Minimising:
             self.path = list(tensors["path"].to(self.search.mean))
 
     def require_fit(self, path: Path, header: Mapping[str, Any]) -> None:
-        """Where it began is among its settings: there is nothing else to fit."""
+        """Refuse a file of a search over another number of coordinates."""
+        there, here = header["settings"]["start"]["tensor"], len(self.search.mean)
+        if there != [here]:
+            raise BadInput(
+                f"{path} holds a search over a vector of shape {there}, and start here has {here} numbers; use the "
+                "same call to go on, or choose another folder"
+            )
 
 
 @torch.no_grad()
@@ -149,18 +156,41 @@ def minimise(
     infinite, counts as the worst of its generation. It ends after so many `generations`, when all scales have fallen
     below `tolerance` beside the mean, or when values have not differed for a hundred generations. `engine`, one of
     doxa.search.engines, says who evaluates. With `checkpoint`, a folder, the search is saved every `checkpoint_every`
-    generations and when interrupted; `resume=True` goes on from there, to the same bits. `settings` are those of
-    doxa.search.Settings. Of a noisy `f` the best value is a lucky one.
+    generations and when interrupted; `resume=True` goes on from there, to the same bits, where all but `generations` is
+    the same; of `f` itself nothing is kept. `settings` are those of doxa.search.Settings. Of a noisy `f` the best value
+    is a lucky one.
     Staines & Barber (2013), Optimization by variational bounding; Wierstra et al. (2014).
     """
-    search = Search(start, Settings(**settings), seed)
+    _require_function(f.f if isinstance(f, Negative) else f)
+    require_from_zero("tolerance", tolerance)
+    search = Search(start, settings_of(settings, OWN), seed)
     crew = engine_of(engine)
     under_way = Minimising(search, f, batched, whole("generations", generations), tolerance, crew.parts)
-    asked = {"seed": seed, "start": describe(_start(start)), "parts": crew.parts, **describe(search.settings)}
+    asked = {
+        "seed": search.seed,
+        "start": describe(_start(start)),
+        "parts": crew.parts,
+        "tolerance": tolerance,
+        "batched": batched,
+        "seeks": "highest" if isinstance(f, Negative) else "lowest",
+        **describe(search.settings),
+    }
     file = File(KIND, checkpoint, asked, whole("checkpoint_every", checkpoint_every), resume)
     pursue(under_way, crew, file, progress)
-    under_way.try_mean()
+    try:
+        under_way.try_mean()
+    except Exception as error:
+        raise file.broken_off(under_way, error) from error.__cause__
     return under_way.found()
+
+
+# What minimise itself takes by name: with the settings, all that a misspelled word may have meant.
+OWN = [p.name for p in inspect.signature(minimise).parameters.values() if p.kind is p.KEYWORD_ONLY]
+
+
+def _require_function(f: Any) -> None:
+    if not callable(f):
+        raise BadInput(f"f must be a function of a vector that gives a number; got {f!r:.80}")
 
 
 def _start(start: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,6 +31,14 @@ def f1(output: Tensor, y: Tensor) -> Tensor:
     said, there = output.argmax(-1)[:, None] == classes, y[:, None] == classes
     hits, all_ = (said & there).sum(0), said.sum(0) + there.sum(0)
     return (2 * hits / all_.clamp_min(1)).sum().to(output.dtype) / (all_ > 0).sum()
+
+
+def require_measure(name: str, given: Any) -> None:
+    """Refuse what is no function of outputs and targets; None is the likelihood's own."""
+    if given is not None and not callable(given):
+        raise BadInput(
+            f"{name} must be a function of outputs and targets, e.g. doxa.search.zero_one or f1, or None; got {given!r}"
+        )
 
 
 @dataclass(frozen=True)

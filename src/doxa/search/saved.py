@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,10 +93,12 @@ class File:
             if self.holds != done:
                 self.save(under_way)
             words += f", and are kept in {self.folder}: the same call and resume=True goes on from there"
+        words += "; this error's .found holds what they came to"
         if not isinstance(error, Diverged | EvaluationFailed):  # the objective's own, in this process
+            with suppress(AttributeError):  # some errors take no attribute
+                error.found = under_way.found()  # type: ignore[attr-defined]
             error.add_note(words)
             return error
-        words += "; this error's .found holds what they came to"
         return type(error)(f"{error}. {words}", found=under_way.found()).with_traceback(error.__traceback__)
 
     def interrupted(self, under_way: UnderWay) -> Interrupted:

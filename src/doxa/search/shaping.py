@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from doxa.errors import Diverged
+from doxa.errors import BadInput, Diverged
 
 Shaping = Callable[[Tensor], Tensor]
 
@@ -100,3 +101,12 @@ TABLE: dict[str, Shaping] = {
     "centred_ranks": centred_ranks,
     "utilities": utilities,
 }
+
+
+def shaping_of(given: Any) -> Shaping:
+    """The shaping that was asked for, or what is wrong with it."""
+    if not callable(given):
+        names = ", ".join(TABLE)
+        raise BadInput(f"shaping must be one of doxa.search.shaping ({names}) or a function of values; got {given!r}")
+    found: Shaping = given
+    return found
