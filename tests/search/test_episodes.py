@@ -466,6 +466,8 @@ def test_bounds() -> None:
         (lambda: policy("CartPole-v1", small(), episodes=0), "episodes must be at least 1"),
         (lambda: policy("CartPole-v1", small(), scale=-1.0), "scale must be a positive"),
         (lambda: policy("CartPole-v1", small(), resume=True), "pass checkpoint="),
+        (lambda: policy("CartPole-v1", small(), sigma=1.0), "there is no setting 'sigma' of a search"),
+        (lambda: policy("CartPole-v1", small(), seed=0.5), "seed must be"),
         (lambda: policy("CartPole-v1", small(), engine="pool"), "one of doxa.search.engines"),
         (lambda: policy(lambda: Reach(), small(1, 2), longest=5, engine=engines.pool(1)), "at the top of a module"),
         (lambda: reached().play(which="worst"), "which must be"),

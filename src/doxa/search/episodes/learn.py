@@ -12,7 +12,7 @@ from torch import nn
 from doxa import checkpoint as files
 from doxa.errors import BadInput, whole
 from doxa.layout import mode
-from doxa.search.ask_tell import Search, Settings
+from doxa.search.ask_tell import Search, settings_of
 from doxa.search.engines.contract import Engine
 from doxa.search.engines.in_process import engine_of
 from doxa.search.episodes.actions import Bound, tanh
@@ -72,11 +72,12 @@ def policy(
     """
     if not isinstance(net, nn.Module):
         raise BadInput(f"net must be a torch module; got {type(net).__name__}")
+    seed = whole("seed", seed, least=None)
     scenery = Scenery(environment, None if longest is None else whole("longest", longest))
     goal = _target(target, scenery)
     with mode(net, training=False):
         body = Body(net, scenery.shape, scenery.outputs)
-        own = Settings(**{**USUAL, "scale_lr": fast(len(body.start)), **settings})
+        own = settings_of({**USUAL, "scale_lr": fast(len(body.start)), **settings})
         if own.refresh is not None or own.adapts:
             raise BadInput(
                 "refresh and adapts compare returns of one generation with another's, which had other episodes; leave "
@@ -88,7 +89,7 @@ def policy(
             scenery=scenery,
             body=body,
             bound=bound,
-            seed=whole("seed", seed, least=None),
+            seed=seed,
             episodes=whole("episodes", episodes),
             common=common,
             target=goal,
