@@ -22,7 +22,7 @@ from doxa.randomness import reseed
 from doxa.rows import rows_of
 from doxa.search import gradients, sensitivity
 from doxa.search.coordinates import Coordinate, log_scale
-from doxa.search.engines.contract import Engine, Evaluate, Exchange
+from doxa.search.engines.contract import Engine, Evaluate, Exchange, Placed
 from doxa.search.engines.in_process import InProcess, engine_of, evaluated
 from doxa.search.gaussian import Gaussian, Slopes, groups_of
 from doxa.search.gradients import Gradient
@@ -159,6 +159,7 @@ class SearchTraining:
         self._buffers = {k: b.clone() for k, b in problem.buffers.items()}
         self.noise = {s.name: "search" if s.random else "search, point" for s in problem.layout.slots}
         self.seen: list[dict[str, float]] = [{} for _ in fleet]
+        self.passed: list[Seen] = []  # of the step under way: a copy made in it goes on with the next net
         self.exchange: Exchange = evaluated
 
     def __getstate__(self) -> dict[str, Any]:
@@ -175,7 +176,12 @@ class SearchTraining:
     def step(self, batch: Batch, now: Now) -> Tensor:
         # Whoever took the last step, an optimiser of torch's or this one, scales go on from within their bounds.
         self.scales.copy_(self.coordinate.within(self.scales))
-        seen = [self._generation(k, batch, now) for k in range(self.nets)]
+        try:
+            while len(self.passed) < self.nets:
+                self.passed.append(self._generation(len(self.passed), batch, now))
+            seen = self.passed
+        finally:
+            self.passed = []
         # All or nothing: a net whose evaluation failed has left the others where they were.
         for k, one in enumerate(seen):
             for name, b in one.buffers.items():
@@ -199,7 +205,7 @@ class SearchTraining:
         work = self._work(net, at, rows)
         # Nets of a fleet have generations of their own, one after the other.
         number = int(now.stream.step) * self.nets + net
-        slopes, values, nll = work.estimate(at, int(now.stream.step), rows, self._numbered(number))
+        slopes, values, nll = work.estimate(at, int(now.stream.step), rows, self._numbered(number, net, at))
         told = {
             "objective": float(_mean_of_known(values)) * self.fleet[net].objective.sign,
             "scale": float(at.scale.log().mean().exp()),
@@ -220,9 +226,11 @@ class SearchTraining:
         found = sensitivity.TABLE[kind](run, self.problem.layout, at.mean, rows.x)
         return replace(at, relative=sensitivity.safe(found))
 
-    def _numbered(self, number: int) -> Exchange:
+    def _numbered(self, number: int, net: int, at: Gaussian) -> Exchange:
+        place = at.mean, at.scale, self.populations[net].seeds
+
         def exchange(_: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
-            return self.exchange(number, evaluate, blocks)
+            return self.exchange(number, Placed(evaluate, place), blocks)
 
         return exchange
 
