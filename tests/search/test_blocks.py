@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from at_work import posed
 from doxa import likelihoods, search
 from doxa.search.apart import Apart
+from doxa.search.engines.contract import Evaluate
 from doxa.search.gaussian import Gaussian
 from doxa.search.local import LEAST, LocalAtWork
 from doxa.search.low_rank import LowRankAtWork
@@ -92,6 +94,23 @@ def test_local_perturbations_stay_together_where_memory_would_part_them(monkeypa
     monkeypatch.setattr(local, "AT_ONCE", 1)
     assert local_blocks(scene(net, rows.x, 33, 1), rows) == [8, 8, 8, 9]
     assert local_blocks(scene(net, rows.x, 5, 16), rows) == [5]
+
+
+def test_slopes_by_local_perturbations_are_the_mean_of_what_arrived() -> None:
+    net, rows = mlp()
+    own = scene(net, rows.x, 32, 4)
+    work, at = LocalAtWork(search.local(), own), looking(own)
+
+    def losing_the_second(generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
+        return [None if k == 1 else evaluate(block) for k, block in enumerate(blocks)]
+
+    slopes, values, nll = work.estimate(at, 0, rows, losing_the_second)
+    arrived = [work.answers(at, 0, slice(k, k + 8), rows) for k in (0, 16, 24)]
+    size = len(at.mean)
+    torch.testing.assert_close(slopes.by_mean, torch.stack([part[:size] for part in arrived]).sum(0) / 24)
+    by_log = torch.stack([part[size : 2 * size] for part in arrived]).sum(0) / 24
+    torch.testing.assert_close(slopes.by_log_scale, at.by_group(by_log))
+    assert len(values) == len(nll) == 24
 
 
 def test_room_for_local_perturbations_counts_every_position_of_a_convolution(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from doxa.search import engines, minimise
 from doxa.search.engines.crew import DROP, REISSUE, Crew, Worker
 from doxa.search.engines.follower import ANSWER, ASTRAY, EVALUATE, READY, Follower, Over
 from doxa.search.engines.in_process import evaluated
+from doxa.search.engines.pool import Processes
 from doxa.search.engines.torchrun import Ranks
 from doxa.search.minimise import Minimising
 from doxa.search.population import population
@@ -155,6 +156,14 @@ def test_a_fleet_outlives_a_worker_killed_during_any_of_its_nets() -> None:
     assert fleet_by(killed) == fleet_by(engines.in_process(parts=4))
 
 
+def test_processes_start_side_by_side_however_long_their_copies_are_and_can_be_let_go_at_once() -> None:
+    staff = Processes(threads=1)
+    workers = [staff.hire(bytes(1 << 24)) for _ in range(2)]
+    assert all(worker.line.sending.is_alive() for worker in workers)
+    staff.dismiss(workers)
+    assert not any(worker.line.sending.is_alive() or worker.line.process.is_alive() for worker in workers)
+
+
 @dataclass
 class Scripted:
     """Staff who say what was written for them, one after the other."""
@@ -195,10 +204,15 @@ def test_a_block_that_was_answered_for_another_generation_is_asked_for_again() -
 
 def test_a_worker_that_is_told_of_a_later_generation_says_so_and_the_search_ends() -> None:
     class Line:
-        said: list[Any] = []
+        """One that breaks when all is said."""
+
+        def __init__(self) -> None:
+            self.left, self.said = [(EVALUATE, 5, 0)], list[Any]()
 
         def recv(self) -> Any:
-            return EVALUATE, 5, 0
+            if not self.left:
+                raise EOFError
+            return self.left.pop()
 
         def send(self, words: Any) -> None:
             self.said.append(words)

@@ -39,8 +39,9 @@ class Local:
     Each row is its own perturbation of all weights, judged by its own loss against the same row's other losses: the
     noise of the estimate falls with N times B. Nothing is differentiated but the linear maps themselves: activations
     may be steps, and the loss may count errors. It needs a loss of each row; of convolutions and tokens it drops the
-    correlation between positions. Weights that no linear map or convolution uses once are perturbed as in
-    `weight_space`, and BatchNorm goes by its running statistics, since a row's output must not depend on others' noise.
+    correlation between positions. However many parts an engine asks for, eight perturbations or more are judged
+    together. Weights that no linear map or convolution uses once are perturbed as in `weight_space`, and BatchNorm goes
+    by its running statistics, since a row's output must not depend on others' noise.
     Kingma, Salimans & Welling (2015), Variational dropout and the local reparameterization trick.
     """
 
