@@ -40,13 +40,15 @@ class Impostors(Processes):
         self.fresh: queue.SimpleQueue[Connection] = queue.SimpleQueue()
         self.quiet, self.open = os.pipe()  # nothing is ever written there
         self.ended = threading.Event()
+        self.sending = threading.Thread(target=int)  # there is no copy to be sent
+        self.sending.start()
         self.thread = threading.Thread(target=self._answer, daemon=True)
         self.thread.start()
 
     def hire(self, copy: bytes) -> Worker:
         ours, theirs = self.context.Pipe()
         self.fresh.put(theirs)
-        return Worker(Line(NoProcess(os.dup(self.quiet)), ours))
+        return Worker(Line(NoProcess(os.dup(self.quiet)), ours, self.sending))
 
     def dismiss(self, workers: Sequence[Worker]) -> None:
         self.ended.set()

@@ -8,18 +8,30 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import fields
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
 import doxa
 import for_workers
 from doxa import search
+from doxa.layout import lay_out
 from doxa.search import engines, minimise
+from doxa.search.engines.crew import DROP, REISSUE, Crew, Worker
+from doxa.search.engines.follower import ANSWER, ASTRAY, EVALUATE, READY, Follower, Over
+from doxa.search.engines.in_process import evaluated
+from doxa.search.engines.pool import Processes
 from doxa.search.engines.torchrun import Ranks
+from doxa.search.minimise import Minimising
+from doxa.search.population import population
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +96,135 @@ def test_ten_workers_that_are_killed_are_replaced_and_nothing_is_lost(tmp_path: 
     assert torch.equal(found.path, calm().path)
 
 
+@dataclass(frozen=True)
+class Killing:
+    """An engine that loses who works for it before certain exchanges."""
+
+    engine: Any
+    before: tuple[int, ...]
+    kill: Any
+
+    @property
+    def parts(self) -> int:
+        return int(self.engine.parts)
+
+    @property
+    def leads(self) -> bool:
+        return bool(self.engine.leads)
+
+    @contextmanager
+    def working(self, copy: Any) -> Iterator[Any]:
+        with self.engine.working(copy) as exchange:
+
+            def killing(number: int, evaluate: Any, blocks: Sequence[slice]) -> list[Tensor | None]:
+                if number in self.before:
+                    self.kill(exchange.__self__)
+                found: list[Tensor | None] = exchange(number, evaluate, blocks)
+                return found
+
+            yield killing
+
+
+def kill_process(crew: Crew) -> None:
+    crew.workers[0].line.process.kill()
+
+
+def kill_actor(crew: Crew) -> None:
+    crew.staff.ray.kill(crew.workers[0].line.actor)  # type: ignore[attr-defined]
+
+
+def fleet_by(engine: Any, **more: Any) -> list[list[float]]:
+    """Three nets with buffers, three steps: nine exchanges."""
+    torch.manual_seed(0)
+    beliefs = doxa.fleet(
+        nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)),
+        for_workers.rows(),
+        learners=search.learner(size=32, engine=engine),
+        seeds=[1, 2, 3],
+        likelihood=doxa.likelihoods.categorical(),
+        epochs=3,
+        batch_size=96,
+        lr=0.01,
+        progress=False,
+        **more,
+    )
+    return [belief.posterior.mean.tolist() for belief in beliefs]
+
+
+def test_a_fleet_outlives_a_worker_killed_during_any_of_its_nets() -> None:
+    killed = Killing(engines.pool(1, parts=4), (1, 3, 8), kill_process)  # the second, the first and the third net
+    assert fleet_by(killed) == fleet_by(engines.in_process(parts=4))
+
+
+def test_processes_start_side_by_side_however_long_their_copies_are_and_can_be_let_go_at_once() -> None:
+    staff = Processes(threads=1)
+    workers = [staff.hire(bytes(1 << 24)) for _ in range(2)]
+    assert all(worker.line.sending.is_alive() for worker in workers)
+    staff.dismiss(workers)
+    assert not any(worker.line.sending.is_alive() or worker.line.process.is_alive() for worker in workers)
+
+
+@dataclass
+class Scripted:
+    """Staff who say what was written for them, one after the other."""
+
+    says: deque[Any]
+
+    def __post_init__(self) -> None:
+        self.told: list[Any] = []
+
+    def hire(self, copy: bytes) -> Worker:
+        return Worker(None)
+
+    def tell(self, worker: Worker, words: Any) -> None:
+        self.told.append(words)
+
+    def hear(self, workers: Sequence[Worker]) -> list[tuple[Worker, Any]]:
+        return [(workers[0], self.says.popleft())]
+
+    def ended_by_itself(self, worker: Worker) -> str | None:
+        return None
+
+    def dismiss(self, workers: Sequence[Worker]) -> None: ...
+
+
+def crew_that_says(*words: Any, lost: str = REISSUE) -> Crew:
+    return Crew(Scripted(deque([(READY, -1, -1, None), *words])), 1, lost, lambda: b"")
+
+
+def no_evaluation(units: slice) -> Tensor:
+    raise AssertionError("others evaluate")
+
+
+def test_a_block_that_was_answered_for_another_generation_is_asked_for_again() -> None:
+    crew = crew_that_says((ANSWER, 3, 0, np.zeros(1)), (ANSWER, 4, 0, np.ones(1)))
+    assert crew.exchange(4, no_evaluation, [slice(0, 1)]) == [torch.ones(1, dtype=torch.float64)]
+    assert crew.staff.told[:2] == [(EVALUATE, 4, 0)] * 2  # type: ignore[attr-defined]
+
+
+def test_a_worker_that_is_told_of_a_later_generation_says_so_and_the_search_ends() -> None:
+    class Line:
+        """One that breaks when all is said."""
+
+        def __init__(self) -> None:
+            self.left, self.said = [(EVALUATE, 5, 0)], list[Any]()
+
+        def recv(self) -> Any:
+            if not self.left:
+                raise EOFError
+            return self.left.pop()
+
+        def send(self, words: Any) -> None:
+            self.said.append(words)
+
+    line = Line()
+    with pytest.raises(Over):
+        Follower(line).exchange(4, no_evaluation, [slice(0, 1)])
+    assert line.said == [(ASTRAY, 4, -1, None)]
+    with pytest.raises(engines.OutOfStep, match=r"a worker stands at exchange 4, and the search .* at 5"):
+        crew_that_says(*line.said).exchange(5, no_evaluation, [slice(0, 1)])
+
+
 def test_actors_of_ray_find_the_same_bits_and_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray")
     # Actors import what tests define.
@@ -91,6 +232,7 @@ def test_actors_of_ray_find_the_same_bits_and_may_be_killed(tmp_path: Path, monk
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
     try:
         found = minimise(deadly_in(tmp_path, 2), [0.0, 0.0, 0.0], engine=engines.ray(2), **KEYS)
+        fleet = fleet_by(Killing(engines.ray(1, parts=4), (4,), kill_actor))
         with pytest.raises(engines.EvaluationFailed, match="the oven is cold"):
             minimise(for_workers.raises, [1.0], engine=engines.ray(1), **KEYS)
         # What was written after the cluster was started cannot be imported there.
@@ -102,6 +244,7 @@ def test_actors_of_ray_find_the_same_bits_and_may_be_killed(tmp_path: Path, monk
         ray.shutdown()
     assert len(list((tmp_path / "dead").iterdir())) >= 2
     assert torch.equal(found.path, calm().path)
+    assert fleet == fleet_by(engines.in_process(parts=4))
 
 
 @pytest.mark.parametrize(("ranks", "times"), [(1, 0), (2, 1)])
@@ -109,14 +252,39 @@ def test_ranks_of_torchrun_find_the_same_bits_and_may_be_killed(ranks: int, time
     deadly_in(tmp_path, times)
     (tmp_path / "driver").write_text("0")
     (tmp_path / "times").write_text(str(times))
-    script = Path(for_workers.__file__)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--max-restarts", "3"]
-    command += ["--master-port", str(free_port()), str(script), str(tmp_path)]
-    path = os.pathsep.join(filter(None, [str(Path(doxa.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]))
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_by_torchrun(Path(for_workers.__file__), ranks, tmp_path)
     assert len(list((tmp_path / "dead").iterdir())) >= times
     assert ast.literal_eval((tmp_path / "path").read_text()) == calm().path.tolist()
+
+
+def test_a_fleet_outlives_a_rank_killed_during_its_second_net(tmp_path: Path) -> None:
+    run_by_torchrun(Path(__file__), 2, tmp_path)
+    assert (tmp_path / "killed").exists()
+    assert ast.literal_eval((tmp_path / "fleet").read_text()) == fleet_by(engines.in_process(parts=4))
+
+
+def ranked_fleet(folder: Path) -> None:
+    """What every rank does in the test above; the second ends itself once."""
+
+    def kill_once(ranks: Ranks) -> None:
+        if ranks.rank == 1 and not (folder / "killed").exists():
+            (folder / "killed").touch()
+            os.kill(os.getpid(), 9)
+
+    torch.set_num_threads(1)
+    engine = Killing(engines.torchrun(timeout=20, parts=4), (4,), kill_once)
+    found = fleet_by(engine, checkpoint=folder / "run", resume=True)
+    if engine.leads:
+        (folder / "fleet").write_text(repr(found))
+
+
+def run_by_torchrun(script: Path, ranks: int, folder: Path) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--max-restarts", "3"]
+    command += ["--master-port", str(free_port()), str(script), str(folder)]
+    places = [Path(doxa.__file__).parents[1], Path(for_workers.__file__).parent, os.environ.get("PYTHONPATH", "")]
+    path = os.pathsep.join(str(place) for place in places if place)
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def free_port() -> int:
@@ -137,6 +305,68 @@ def test_what_a_lost_worker_was_at_can_be_left_out(tmp_path: Path) -> None:
     assert len(found.trajectory) == 12
     assert not torch.equal(found.path, calm().path)
     assert found.value < 0.5
+
+
+def test_a_crew_leaves_out_the_block_of_whoever_died_at_it() -> None:
+    crew = crew_that_says(None, (READY, -1, -1, None), (ANSWER, 0, 1, np.ones(1)), lost=DROP)
+    found = crew.exchange(0, no_evaluation, [slice(0, 1), slice(1, 2)])
+    assert found == [None, torch.ones(1, dtype=torch.float64)]
+
+
+@dataclass(frozen=True)
+class Lossy:
+    """An engine that loses the second of four blocks."""
+
+    parts: int = 4
+    leads = True
+
+    @contextmanager
+    def working(self, copy: Any) -> Iterator[Any]:
+        yield losing_the_second
+
+
+def losing_the_second(generation: int, evaluate: Any, blocks: Sequence[slice]) -> list[Tensor | None]:
+    return [None if k == 1 else evaluate(block) for k, block in enumerate(blocks)]
+
+
+# Of 32 perturbations in four blocks, those that arrive where the second block is lost.
+ARRIVED = [*range(8), *range(16, 32)]
+
+
+def test_a_function_s_step_is_by_the_mean_of_what_arrived() -> None:
+    start, scale, lr = torch.tensor([3.0, -2.0, 0.5], dtype=torch.float64), 0.5, 0.1
+    keys: dict[str, Any] = {"antithetic": False, "shaping": search.shaping.raw, "gradient": search.plain}
+    keys |= {"scale": scale, "lr": lr, "scale_lr": 0.0, "size": 32, "generations": 1}
+    found = minimise(for_workers.sphere, start, engine=Lossy(), seed=7, **keys)
+    epsilon = population(32, False, (7, "search")).noise(0, slice(0, 32), start)[ARRIVED]
+    values = (start + scale * epsilon - 1).square().sum(1)
+    by_hand = start - lr * (values[:, None] * epsilon / scale).mean(0)
+    torch.testing.assert_close(found.mean, by_hand, rtol=1e-12, atol=0)
+
+
+def test_a_net_s_step_is_by_the_mean_of_what_arrived() -> None:
+    torch.manual_seed(0)
+    net, (x, y), scale, lr = doxa.nets.mlp(2, (4,), 2).double(), for_workers.rows(), 0.1, 0.01
+    x, (layout, start) = x.double(), lay_out(net)
+    belief = doxa.fit(
+        net,
+        (x, y),
+        learner=search.learner(
+            search.weight_space(antithetic=False, shaping=search.shaping.raw), size=32, scale=scale, engine=Lossy()
+        ),
+        likelihood=doxa.likelihoods.categorical(),
+        optimiser=doxa.optimisers.sgd(),
+        epochs=1,
+        batch_size=96,
+        lr=lr,
+        seed=7,
+        progress=False,
+    )
+    epsilon = population(32, False, (7, "net", 0, "search")).noise(0, slice(0, 32), start)[ARRIVED]
+    outputs = [torch.func.functional_call(net, layout.weights(start + scale * e), x) for e in epsilon]
+    values = torch.stack([nn.functional.cross_entropy(output, y) for output in outputs])
+    by_hand = start - lr * (values[:, None] * epsilon / scale).mean(0)
+    torch.testing.assert_close(belief.posterior.mean, by_hand.detach(), rtol=1e-12, atol=1e-14)
 
 
 BROKEN: Any = pytest.mark.parametrize(
@@ -229,6 +459,77 @@ def test_what_one_rank_raises_ends_all_of_them(error: Any, kind: Any, monkeypatc
     assert said[1][1] is None
 
 
+@pytest.fixture
+def gathering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ranks, of which the second speaks when the first has ended."""
+    first: list[Any] = []
+
+    def gathered(every: list[Any], own: Any) -> None:
+        first.append(own)
+        every[:] = [first[0], own]
+
+    monkeypatch.setattr(torch.distributed, "all_gather_object", gathered)
+
+
+def under_way(seed: int = 0, start: float = 3.0, generations: int = 0, parts: int = 1) -> Minimising:
+    found = Minimising(search.Search([start, 1.0], seed=seed), for_workers.sphere, False, 5, 0.0, parts)
+    for _ in range(generations):
+        found.generation(evaluated)
+    return found
+
+
+@pytest.mark.usefixtures("gathering")
+@pytest.mark.parametrize("other", [{"seed": 1}, {"start": 3.5}, {"generations": 1}, {"parts": 2}], ids=str)
+def test_ranks_that_stand_elsewhere_are_named(other: dict[str, Any]) -> None:
+    under_way().generation(Ranks(0, 2).exchange)
+    there = under_way(**other)
+    before, generation = there.search.mean.clone(), there.search.generation + 1
+    with pytest.raises(engines.OutOfStep, match=rf"rank 0 in generation 1 of .*, rank 1 in generation {generation} of"):
+        there.generation(Ranks(1, 2).exchange)
+    assert torch.equal(there.search.mean, before)
+
+
+@pytest.mark.usefixtures("gathering")
+def test_ranks_that_stand_at_the_same_place_hear_one_another() -> None:
+    here, there = under_way(), under_way()
+    for rank, one in enumerate((here, there)):
+        one.generation(Ranks(rank, 2).exchange)
+    assert torch.equal(here.search.mean, there.search.mean)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One rank as an engine."""
+
+    rank: int
+    parts: int = 1
+    leads = True
+
+    @contextmanager
+    def working(self, copy: Any) -> Iterator[Any]:
+        yield Ranks(self.rank, 2).exchange
+
+
+@pytest.mark.usefixtures("gathering")
+def test_ranks_that_learn_a_net_with_other_seeds_are_named() -> None:
+    def fitted(rank: int, seed: int) -> None:
+        torch.manual_seed(0)
+        doxa.fit(
+            doxa.nets.mlp(2, (4,), 2),
+            for_workers.rows(),
+            learner=search.learner(size=8, engine=Ranked(rank)),
+            likelihood=doxa.likelihoods.categorical(),
+            epochs=1,
+            batch_size=96,
+            seed=seed,
+            progress=False,
+        )
+
+    fitted(0, seed=0)
+    with pytest.raises(engines.OutOfStep, match=r"rank 0 in generation 1 of .*, rank 1 in generation 1 of"):
+        fitted(1, seed=1)
+
+
 def test_processes_and_actors_are_hired_on_the_same_terms() -> None:
     pool, ray = engines.pool(3, 2, "drop", 8), engines.ray(3, 2, "drop", 8, {"num_gpus": 1})
     own = {f.name for f in fields(pool)}
@@ -253,3 +554,7 @@ def test_processes_and_actors_are_hired_on_the_same_terms() -> None:
 def test_bad_input_is_named(call: Any, says: str) -> None:
     with pytest.raises(doxa.BadInput, match=says):
         call()
+
+
+if __name__ == "__main__":  # where torchrun starts it
+    ranked_fleet(Path(sys.argv[1]))

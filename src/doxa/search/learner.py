@@ -23,7 +23,7 @@ from doxa.rows import rows_of
 from doxa.search import gradients, sensitivity
 from doxa.search.ask_tell import require_from_zero
 from doxa.search.coordinates import Coordinate, coordinate_of, log_scale
-from doxa.search.engines.contract import Engine, Evaluate, Exchange
+from doxa.search.engines.contract import Engine, Evaluate, Exchange, Placed
 from doxa.search.engines.in_process import InProcess, engine_of, evaluated
 from doxa.search.gaussian import Gaussian, Slopes, groups_of
 from doxa.search.gradients import Gradient, gradient_of
@@ -167,6 +167,7 @@ class SearchTraining:
         self._buffers = {k: b.clone() for k, b in problem.buffers.items()}
         self.noise = {s.name: "search" if s.random else "search, point" for s in problem.layout.slots}
         self.seen: list[dict[str, float]] = [{} for _ in fleet]
+        self.passed: list[Seen] = []  # of the step under way: a copy made in it goes on with the next net
         self.exchange: Exchange = evaluated
 
     def __getstate__(self) -> dict[str, Any]:
@@ -182,7 +183,12 @@ class SearchTraining:
     @torch.no_grad()
     def step(self, batch: Batch, now: Now) -> Tensor:
         self._settle_scales()
-        seen = [self._generation(k, batch, now) for k in range(self.nets)]
+        try:
+            while len(self.passed) < self.nets:
+                self.passed.append(self._generation(len(self.passed), batch, now))
+            seen = self.passed
+        finally:
+            self.passed = []
         # All or nothing: a net whose evaluation failed has left the others where they were.
         for k, one in enumerate(seen):
             for name, b in one.buffers.items():
@@ -212,7 +218,7 @@ class SearchTraining:
         work = self._work(net, at, rows)
         # Nets of a fleet have generations of their own, one after the other.
         number = int(now.stream.step) * self.nets + net
-        slopes, values, nll = work.estimate(at, int(now.stream.step), rows, self._numbered(number))
+        slopes, values, nll = work.estimate(at, int(now.stream.step), rows, self._numbered(number, net, at))
         told = {
             "objective": float(_mean_of_known(values)) * self.fleet[net].objective.sign,
             "scale": float(at.scale.log().mean().exp()),
@@ -233,9 +239,11 @@ class SearchTraining:
         found = sensitivity.TABLE[kind](run, self.problem.layout, at.mean, rows.x)
         return replace(at, relative=sensitivity.safe(found))
 
-    def _numbered(self, number: int) -> Exchange:
+    def _numbered(self, number: int, net: int, at: Gaussian) -> Exchange:
+        place = at.mean, at.scale, self.populations[net].seeds
+
         def exchange(_: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
-            return self.exchange(number, evaluate, blocks)
+            return self.exchange(number, Placed(evaluate, place), blocks)
 
         return exchange
 

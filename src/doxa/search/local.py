@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, Diverged
-from doxa.noise.interception import Interception, Site
+from doxa.noise.interception import Interception
 from doxa.noise.leaves import Leaf, sites_of
 from doxa.noise.source import Asked, Handed, Listening, made
 from doxa.philox import Stream
@@ -24,7 +25,8 @@ from doxa.search.shaping import Shaping
 from doxa.search.tape import Met, Tape, pull
 
 ROWS = 1  # the number of the streams of rows' noise; that of whole weights is 0
-AT_ONCE = 1 << 26  # numbers of noise of rows that are held at a time
+AT_ONCE = 1 << 26  # numbers of noise that are held at a time
+LEAST = 8  # perturbations of a block: each row of one is judged against the same row of the block's others
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,9 @@ class Local:
     Each row is its own perturbation of all weights, judged by its own loss against the same row's other losses: the
     noise of the estimate falls with N times B. Nothing is differentiated but the linear maps themselves: activations
     may be steps, and the loss may count errors. It needs a loss of each row; of convolutions and tokens it drops the
-    correlation between positions. Weights that no linear map or convolution uses once are perturbed as in
-    `weight_space`, and BatchNorm goes by its running statistics, since a row's output must not depend on others' noise.
+    correlation between positions. However many parts an engine asks for, eight perturbations or more are judged
+    together. Weights that no linear map or convolution uses once are perturbed as in `weight_space`, and BatchNorm goes
+    by its running statistics, since a row's output must not depend on others' noise.
     Kingma, Salimans & Welling (2015), Variational dropout and the local reparameterization trick.
     """
 
@@ -79,7 +82,7 @@ class LocalAtWork:
 
         What a block tells of the slopes travels as a whole: to make it again would be to evaluate again.
         """
-        blocks, size = self._blocks(rows), len(at.mean)
+        blocks, size = self._blocks(at, rows), len(at.mean)
         parts = exchange(generation, lambda units: self.answers(at, generation, units, rows), blocks)
         known = [part.to(at.mean.device) for part in parts if part is not None]
         if not known:
@@ -110,11 +113,11 @@ class LocalAtWork:
         self.apart.add(at, generation, units, weights.sum(1), by_mean, by_log)
         return torch.cat([by_mean, by_log, answer.values.mean(1), answer.nll])
 
-    def _blocks(self, rows: Rows) -> Sequence[slice]:
-        """All perturbations together, unless they are too many: a row is compared with the same row of its block."""
-        widest = max((s.shape[0] for s in self.reached), default=1)
-        numbers = len(rows.y) * widest * max(1, len(self.reached))
-        return list(self.scene.population.blocks(numbers, AT_ONCE, self.scene.parts))
+    def _blocks(self, at: Gaussian, rows: Rows) -> Sequence[slice]:
+        """All perturbations together unless they are too many, never a few alone: a baseline matters more than room."""
+        of_rows = sum(prod(asked.shape) for asked in self._wanted(at, rows))
+        whole = sum(s.stop - s.start for s in self.apart.slots)
+        return list(self.scene.population.blocks(of_rows + whole, AT_ONCE, self.scene.parts, LEAST))
 
     def _leaves(self, at: Gaussian) -> tuple[Leaf, Leaf]:
         layout = self.scene.problem.layout
@@ -132,7 +135,7 @@ class LocalAtWork:
         sites = sites_of(self.uses, means, squares)
         thin = at.shared and self.plain
         shared = {site.name: squares[site.name].detach().flatten()[0] for site in sites} if thin else None
-        noise = made(self._wanted(rows, sites, means, own, shared), [(stream, 1.0)])
+        noise = made(self._wanted(at, rows), [(stream, 1.0)])
         names: list[str] = []
 
         def run(given: tuple[Drawn, list[Tensor]], buffers: Named) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
@@ -148,16 +151,16 @@ class LocalAtWork:
         with torch.no_grad():
             return scene.answer(outputs, parameters, rows.y), met
 
-    def _wanted(
-        self, rows: Rows, sites: Sequence[Site], means: Leaf, own: Drawn, shared: dict[str, Tensor] | None
-    ) -> list[Asked]:
+    def _wanted(self, at: Gaussian, rows: Rows) -> list[Asked]:
         """What noise a pass over so many rows asks for, found by listening to one."""
         key = tuple(rows.y.shape)
         if key not in self.asked:
-            listening = Listening()
-            weights = {**means, **{k: v[0] for k, v in own.items()}}
-            with torch.no_grad(), Interception(sites, Tape(shared).rule, listening):
-                self.scene.run(weights, {k: b.clone() for k, b in rows.buffers.items()}, rows.x)
+            listening, (means, squares) = Listening(), self._leaves(at)
+            sites = sites_of(self.uses, means, squares)
+            buffers = {k: b.clone() for k, b in rows.buffers.items()}
+            listened = Interception(sites, Tape(None).rule, listening)
+            with torch.no_grad(), settled_norms(self.scene.problem.net), listened:
+                self.scene.run(means, buffers, rows.x)
             self.asked[key] = listening.asked
         return self.asked[key]
 

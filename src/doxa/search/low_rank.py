@@ -64,6 +64,11 @@ class LowRankAtWork:
         self.noise = {s.name: "low-rank search" if s in self.thin else "search" for s in layout.slots}
         self.sizes = [n * estimator.rank for s in self.thin for n in s.shape]
 
+    @property
+    def width(self) -> int:
+        """Numbers that one unit is made of."""
+        return sum(self.sizes) + sum(s.stop - s.start for s in self.apart.slots)
+
     def _factors(self, generation: int, units: slice, like: Tensor) -> list[tuple[Slot, Tensor, Tensor]]:
         """A [units, out, r] and C [units, in, r] of each matrix."""
         wide = self.scene.population.noise(generation, units, like.new_empty(sum(self.sizes)), THIN)
@@ -118,7 +123,7 @@ class LowRankAtWork:
         odd, _ = population.paired(weights)
         by_mean, unused = torch.zeros_like(at.mean), torch.zeros_like(at.mean)
         scales = at.scales
-        for units in population.blocks(sum(self.sizes) or 1):
+        for units in population.blocks(self.width):
             for s, left, right in self._factors(generation, units, at.mean):
                 tall = (left * odd[units, None, None]).permute(1, 0, 2).flatten(1)
                 product = tall @ right.permute(0, 2, 1).flatten(0, 1)
@@ -128,7 +133,6 @@ class LowRankAtWork:
 
     def _blocks(self, rows: Rows) -> Iterator[slice]:
         widest = max((s.shape[0] for s in self.thin), default=1)
-        apart = sum(s.stop - s.start for s in self.apart.slots)
         # Activations come in twos, what goes into a unit and what comes out.
-        numbers = self.scene.population.per_unit * max(sum(self.sizes) + apart, 2 * len(rows.y) * widest)
+        numbers = self.scene.population.per_unit * max(self.width, 2 * len(rows.y) * widest)
         return self.scene.population.blocks(numbers, parts=self.scene.parts)

@@ -53,11 +53,15 @@ class Population:
         """The streams of the perturbations of some units, mirror images among them."""
         return Stream(self.seeds[units].repeat_interleave(self.per_unit), generation)
 
-    def blocks(self, width: int, most: int | None = None, parts: int = 1) -> Iterator[slice]:
-        """All units in at least so many stretches, each of so many numbers at most; the same for whoever works."""
+    def blocks(self, width: int, most: int | None = None, parts: int = 1, least: int = 1) -> Iterator[slice]:
+        """All units in so many even stretches, the same for whoever works.
+
+        In more where one would be of more than so many numbers; in fewer where it would be of less than `least` units.
+        """
         numbers = BLOCKS.get(self.seeds.device.type, BLOCKS["cpu"]) if most is None else most
-        step = max(1, min(numbers // max(1, width), -(-self.units // parts)))
-        return (slice(low, min(low + step, self.units)) for low in range(0, self.units, step))
+        held = max(1, numbers // max(1, width))
+        count = min(max(parts, -(-self.units // held)), max(1, self.units // least), self.units)
+        return (slice(k * self.units // count, (k + 1) * self.units // count) for k in range(count))
 
     def perturbations(self, units: slice) -> slice:
         """Where the perturbations of some units stand among all N."""

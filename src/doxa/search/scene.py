@@ -52,7 +52,7 @@ class Scene:
     objective: Objective
     by_row: bool  # whether the objective is a number for each row
     together: bool  # whether the net runs on many weights as one program
-    parts: int = 1  # that a generation is divided into, at least
+    parts: int = 1  # that a generation is to be divided into
 
     def run(self, weights: Named, buffers: Named, x: Inputs) -> Tensor:
         """The net's outputs [B, ...] with given weights."""

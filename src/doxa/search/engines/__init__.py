@@ -1,6 +1,6 @@
 """ENGINE: who evaluates a generation: the process itself, other processes, other machines."""
 
-from doxa.search.engines.contract import Engine, Evaluate, EvaluationFailed, Exchange
+from doxa.search.engines.contract import Engine, Evaluate, EvaluationFailed, Exchange, OutOfStep
 from doxa.search.engines.follower import copied
 from doxa.search.engines.in_process import InProcess as in_process
 from doxa.search.engines.on_ray import Ray as ray
@@ -12,6 +12,7 @@ __all__ = [
     "Evaluate",
     "EvaluationFailed",
     "Exchange",
+    "OutOfStep",
     "copied",
     "in_process",
     "pool",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -16,6 +17,26 @@ Evaluate = Callable[[slice], Tensor]
 
 # (generation, evaluate, blocks) -> what each block came to; None for one that was lost.
 Exchange = Callable[[int, Evaluate, Sequence[slice]], list[Tensor | None]]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An evaluation that tells where its search stands: at a mean and scales, with seeds of its noise."""
+
+    evaluate: Evaluate
+    place: tuple[Tensor, ...]
+
+    def __call__(self, units: slice) -> Tensor:
+        return self.evaluate(units)
+
+
+def place_of(evaluate: Evaluate) -> tuple[Tensor, ...]:
+    """Where the search stands whose evaluation this is; nothing of one that does not tell."""
+    if isinstance(evaluate, Placed):
+        return evaluate.place
+    search = getattr(getattr(evaluate, "__self__", None), "search", None)  # a method of what is under way
+    return () if search is None else (search.mean, search.coordinate, search.population.seeds)
+
 
 # A search as it stands, for one who is to work at its side: bytes that `doxa.search.engines.follow` can open.
 Copy = Callable[[], bytes]
@@ -59,6 +80,10 @@ class EvaluationFailed(DoxaError, RuntimeError):
     def __init__(self, message: str, found: Any = None) -> None:
         super().__init__(message)
         self.found = found
+
+
+class OutOfStep(DoxaError, RuntimeError):
+    """Those who work for a search do not stand where it stands, and what they say is of something else."""
 
 
 # Errors of Doxa's own that stay what they are, wherever they were raised.

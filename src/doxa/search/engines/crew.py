@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, whole
-from doxa.search.engines.contract import Copy, Evaluate, EvaluationFailed, Exchange, failure
-from doxa.search.engines.follower import ANSWER, ANSWERS, EVALUATE, READY
+from doxa.search.engines.contract import Copy, Evaluate, EvaluationFailed, Exchange, OutOfStep, failure
+from doxa.search.engines.follower import ANSWERS, ASTRAY, EVALUATE, RAISED, READY
 
 REISSUE, DROP = "reissue", "drop"
 MOST = 10  # deaths of each worker without an answer of any, after which it is no accident
@@ -98,8 +98,9 @@ class Crew:
 
     def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
         """Give blocks to whoever is free until each has been evaluated, or dropped; then tell everyone."""
-        while len(self.workers) < self.size:
-            self.workers.append(self.staff.hire(self.copy()))
+        if not self.workers:
+            copy = self.copy()
+            self.workers.extend(self.staff.hire(copy) for _ in range(self.size))
         todo, found = deque(range(len(blocks))), dict[int, Any]()
         while len(found) < len(blocks):
             for worker in self.workers:
@@ -110,25 +111,28 @@ class Crew:
                 if words is None:
                     self._lose(worker, found, todo)
                 else:
-                    self._heard(worker, words, generation, found)
+                    self._heard(worker, words, generation, found, todo)
         answers = [found[k] for k in range(len(blocks))]
         for worker in self.workers:
             self.staff.tell(worker, (ANSWERS, generation, answers))
         return [None if part is None else torch.from_numpy(part.copy()) for part in answers]
 
-    def _heard(self, worker: Worker, words: Words, generation: int, found: dict[int, Any]) -> None:
+    def _heard(self, worker: Worker, words: Words, generation: int, found: dict[int, Any], todo: deque[int]) -> None:
         kind, number, block, given = words
         if kind == READY:
             worker.ready = True
             if self.missing:
                 self.recovered.append(time.perf_counter() - self.missing.popleft())
             return
-        worker.at = None
-        if kind != ANSWER:
+        if kind == ASTRAY:
+            raise OutOfStep(f"a worker stands at exchange {number}, and the search that it works for at {generation}")
+        if kind == RAISED:
             raise failure(generation, block, *given)
-        self.deaths = 0
+        worker.at, self.deaths = None, 0
         if number == generation:
             found[block] = given
+        else:
+            todo.appendleft(block)
 
     def _lose(self, worker: Worker, found: dict[int, Any], todo: deque[int]) -> None:
         """Put another in the place of one that has died; what it was at goes to another, or nowhere."""

@@ -19,8 +19,8 @@ from doxa.search.engines.contract import Evaluate, Follows, in_words
 
 # What a worker is told: evaluate a block, or what all blocks of a generation came to.
 EVALUATE, ANSWERS = "evaluate", "answers"
-# What it says: that it has opened its copy, what a block came to, or what went wrong.
-READY, ANSWER, RAISED = "ready", "answer", "raised"
+# What it says: that it has opened its copy, what a block came to, what went wrong, or that it stands elsewhere.
+READY, ANSWER, RAISED, ASTRAY = "ready", "answer", "raised", "astray"
 
 
 def copied(search: Any) -> bytes:
@@ -69,6 +69,9 @@ class Follower:
                 raise Over from None
             if number < generation:  # asked before it was known to be late
                 continue
+            if number > generation:
+                self._say((ASTRAY, generation, -1, None))
+                raise Over
             if kind == ANSWERS:
                 return [None if part is None else torch.from_numpy(part) for part in given]
             self._say(self._answer(generation, evaluate, blocks, given))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -30,10 +31,15 @@ class Pool(Terms):
 
 @dataclass(frozen=True)
 class Line:
-    """A process, and the pipe to it."""
+    """A process, the pipe to it, and the thread that sends it its copy."""
 
     process: Any
     pipe: Connection
+    sending: threading.Thread
+
+    def close(self) -> None:
+        self.sending.join()  # which nobody who is gone keeps waiting
+        self.pipe.close()
 
 
 class Processes:
@@ -47,11 +53,13 @@ class Processes:
         process = self.context.Process(target=follow, args=(theirs, self.threads), daemon=True)
         process.start()
         theirs.close()
-        with suppress(BrokenPipeError, OSError):  # it is found dead where its pipe is listened to
-            ours.send_bytes(copy)
-        return Worker(Line(process, ours))
+        # A copy with much data does not fit into the pipe: while one process starts to read it, others can start.
+        sending = threading.Thread(target=_send, args=(ours, copy), daemon=True)
+        sending.start()
+        return Worker(Line(process, ours, sending))
 
     def tell(self, worker: Worker, words: Words) -> None:
+        worker.line.sending.join()  # words come after the copy
         with suppress(BrokenPipeError, OSError):
             worker.line.pipe.send(words)
 
@@ -65,7 +73,7 @@ class Processes:
         try:
             found: Words = worker.line.pipe.recv()
         except (EOFError, OSError):
-            worker.line.pipe.close()
+            worker.line.close()
             worker.line.process.join(timeout=5)
             return None
         return found
@@ -81,9 +89,16 @@ class Processes:
 
     def dismiss(self, workers: Sequence[Worker]) -> None:
         for worker in workers:
-            worker.line.pipe.close()
+            if worker.line.sending.is_alive():  # it has not begun
+                worker.line.process.kill()
+            worker.line.close()
         for worker in workers:
             worker.line.process.join(timeout=2)
             if worker.line.process.is_alive():
                 worker.line.process.kill()
                 worker.line.process.join()
+
+
+def _send(pipe: Connection, copy: bytes) -> None:
+    with suppress(BrokenPipeError, OSError):  # who is dead is found so where its pipe is listened to
+        pipe.send_bytes(copy)

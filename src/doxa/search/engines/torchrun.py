@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, TCPStore
 
 from doxa.errors import BadInput, require_positive, whole
-from doxa.search.engines.contract import Copy, Evaluate, Exchange, failure, in_words
+from doxa.search.engines.contract import Copy, Evaluate, Exchange, OutOfStep, failure, in_words, place_of
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Ranks:
     world: int
 
     def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
-        """Evaluate every so-manieth block, and gather the rest."""
+        """Evaluate every so-manieth block, and gather the rest from ranks that stand at the same place."""
         own: dict[int, Any] = {}
         trouble: tuple[int, str, str] | None = None
         for k in range(self.rank, len(blocks), self.world):
@@ -82,9 +83,28 @@ class Ranks:
                 trouble = k, *in_words(error)
                 break
         every: list[Any] = [None] * self.world
-        dist.all_gather_object(every, (own, trouble))
-        raised = [said for _, said in every if said is not None]
+        dist.all_gather_object(every, (own, trouble, (generation, _digest(evaluate, blocks))))
+        _require_one_place([place for _, _, place in every])
+        raised = [said for _, said, _ in every if said is not None]
         if raised:
             raise failure(generation, *raised[0])
-        found = {k: part for parts, _ in every for k, part in parts.items()}
+        found = {k: part for parts, _, _ in every for k, part in parts.items()}
         return [torch.from_numpy(found[k]) for k in range(len(blocks))]
+
+
+def _digest(evaluate: Evaluate, blocks: Sequence[slice]) -> str:
+    """A few letters for what is searched, from where, in which blocks."""
+    found = hashlib.blake2b(repr(blocks).encode(), digest_size=4)
+    for tensor in place_of(evaluate):
+        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return found.hexdigest()
+
+
+def _require_one_place(places: Sequence[tuple[int, str]]) -> None:
+    if len(set(places)) > 1:
+        each = ", ".join(f"rank {k} in generation {g + 1} of search {d}" for k, (g, d) in enumerate(places))
+        raise OutOfStep(
+            f"the ranks do not stand at the same place: {each}. All need the same seed, settings and start on machines "
+            "that compute alike, and to go on, the same checkpoint: is its folder one that each of them can read? "
+            "Nothing was changed by this generation"
+        )
