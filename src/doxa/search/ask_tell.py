@@ -16,6 +16,7 @@ from doxa.errors import BadInput, Diverged, nearest, require_positive, whole
 from doxa.search import gradients, shaping
 from doxa.search.adaptation_sampling import FASTER, adapted
 from doxa.search.coordinates import Coordinate, coordinate_of, log_scale
+from doxa.search.engines.contract import Evaluate, Placed
 from doxa.search.gaussian import Gaussian, Slopes, scores
 from doxa.search.gradients import Gradient, gradient_of
 from doxa.search.importance_mixing import Memory, Mixed, mixed
@@ -304,6 +305,10 @@ class Search:
         assert self.settings.refresh is not None
         seed = self.population.seeds[:1]
         self.mixed = mixed(self.memory, self.at, self.population.size, self.settings.refresh, seed, self.generation)
+
+    def placed(self, evaluate: Evaluate) -> Placed:
+        """An evaluation for others, that tells where this search stands."""
+        return Placed(evaluate, (self.mean, self.coordinate, self.population.seeds))
 
     def state(self) -> dict[str, Any]:
         """All that a search needs to go on, to the bit; it stays as it is while the search goes on."""

@@ -63,7 +63,7 @@ class Minimising:
         """Have every point evaluated, and tell the search."""
         search = self.search
         blocks = search.blocks(self.parts)
-        values, here = search.wanted.arrived(exchange(search.generation, self.evaluate, blocks), blocks)
+        values, here = search.wanted.arrived(exchange(search.generation, search.placed(self.evaluate), blocks), blocks)
         self._keep_best(values, here)
         self.trajectory.append(search.tell(values, here))
         same = len(values) > 0 and bool((values.isfinite() & (values == values[0])).all())

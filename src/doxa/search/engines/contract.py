@@ -32,10 +32,7 @@ class Placed:
 
 def place_of(evaluate: Evaluate) -> tuple[Tensor, ...]:
     """Where the search stands whose evaluation this is; nothing of one that does not tell."""
-    if isinstance(evaluate, Placed):
-        return evaluate.place
-    search = getattr(getattr(evaluate, "__self__", None), "search", None)  # a method of what is under way
-    return () if search is None else (search.mean, search.coordinate, search.population.seeds)
+    return evaluate.place if isinstance(evaluate, Placed) else ()
 
 
 # A search as it stands, for one who is to work at its side: bytes that `doxa.search.engines.follow` can open.

@@ -72,7 +72,7 @@ class Pursuit:
         """Let all perturbations play, and the mean beside them; then take the step, and learn how to see."""
         search, now = self.search, self.weights
         blocks = search.blocks(self.parts)
-        parts = exchange(search.generation, self.evaluate, blocks)
+        parts = exchange(search.generation, search.placed(self.evaluate), blocks)
         came = [None if part is None else unpacked(part, self.scenery.shape) for part in parts]
         middle: dict[str, float] = {}
         if came[0] is not None:  # with whom the mean has played
