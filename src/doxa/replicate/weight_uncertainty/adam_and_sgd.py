@@ -18,7 +18,7 @@ from doxa.replicate.weight_uncertainty.curve_measures import smoothed, thinned
 from doxa.replicate.weight_uncertainty.regression import TRAIN, Setting
 
 RATES = {
-    "Adam": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2),
+    "Adam": (1e-4, 3e-4, 1e-3, 3e-3),
     "SGD": (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3),
 }
 SOONER, HALF = 0.10, 0.5
