@@ -182,7 +182,7 @@ def show(found: dict[str, Any]) -> list[Table]:
     more = ("update, ns each N d", "and once each d", "memory, bytes a weight")
     tables = [Table("A worker that evaluates all of a generation", (*heads, *more), nets)]
     known = found.get("constants", {})
-    if found["crews"] and "lead" in known:
+    if found["crews"] and "lead, error" in known:
         crews = [(str(r["workers"]), str(r["parts"]), f"{1e3 * r['seconds']:.2f}") for r in found["crews"]]
         said = ", ".join(f"{known[name]:.2g} ± {known[f'{name}, error']:.1g} s {per}" for name, per in PER.items())
         notes = ["workers are a thread that answers for all at once, so that there can be many"]
