@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -101,6 +105,43 @@ def ranked(folder: str) -> None:
     )
     if engines.torchrun().leads:
         (place / "path").write_text(repr(found.path.tolist()))
+
+
+@dataclass(frozen=True)
+class Killing:
+    """An engine that loses who works for it before certain exchanges."""
+
+    engine: Any
+    before: tuple[int, ...]
+    kill: Any
+
+    @property
+    def parts(self) -> int:
+        return int(self.engine.parts)
+
+    @property
+    def leads(self) -> bool:
+        return bool(self.engine.leads)
+
+    @contextmanager
+    def working(self, copy: Any) -> Iterator[Any]:
+        with self.engine.working(copy) as exchange:
+
+            def killing(number: int, evaluate: Any, blocks: Sequence[slice]) -> list[Tensor | None]:
+                if number in self.before:
+                    self.kill(exchange.__self__)
+                found: list[Tensor | None] = exchange(number, evaluate, blocks)
+                return found
+
+            yield killing
+
+
+def kill_process(crew: Any) -> None:
+    crew.workers[0].line.process.kill()
+
+
+def kill_actor(crew: Any) -> None:
+    crew.staff.ray.kill(crew.workers[0].line.actor)
 
 
 if __name__ == "__main__":

@@ -96,43 +96,6 @@ def test_ten_workers_that_are_killed_are_replaced_and_nothing_is_lost(tmp_path: 
     assert torch.equal(found.path, calm().path)
 
 
-@dataclass(frozen=True)
-class Killing:
-    """An engine that loses who works for it before certain exchanges."""
-
-    engine: Any
-    before: tuple[int, ...]
-    kill: Any
-
-    @property
-    def parts(self) -> int:
-        return int(self.engine.parts)
-
-    @property
-    def leads(self) -> bool:
-        return bool(self.engine.leads)
-
-    @contextmanager
-    def working(self, copy: Any) -> Iterator[Any]:
-        with self.engine.working(copy) as exchange:
-
-            def killing(number: int, evaluate: Any, blocks: Sequence[slice]) -> list[Tensor | None]:
-                if number in self.before:
-                    self.kill(exchange.__self__)
-                found: list[Tensor | None] = exchange(number, evaluate, blocks)
-                return found
-
-            yield killing
-
-
-def kill_process(crew: Crew) -> None:
-    crew.workers[0].line.process.kill()
-
-
-def kill_actor(crew: Crew) -> None:
-    crew.staff.ray.kill(crew.workers[0].line.actor)  # type: ignore[attr-defined]
-
-
 def fleet_by(engine: Any, **more: Any) -> list[list[float]]:
     """Three nets with buffers, three steps: nine exchanges."""
     torch.manual_seed(0)
@@ -152,7 +115,9 @@ def fleet_by(engine: Any, **more: Any) -> list[list[float]]:
 
 
 def test_a_fleet_outlives_a_worker_killed_during_any_of_its_nets() -> None:
-    killed = Killing(engines.pool(1, parts=4), (1, 3, 8), kill_process)  # the second, the first and the third net
+    killed = for_workers.Killing(
+        engines.pool(1, parts=4), (1, 3, 8), for_workers.kill_process
+    )  # the second, the first and the third net
     assert fleet_by(killed) == fleet_by(engines.in_process(parts=4))
 
 
@@ -232,7 +197,7 @@ def test_actors_of_ray_find_the_same_bits_and_may_be_killed(tmp_path: Path, monk
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
     try:
         found = minimise(deadly_in(tmp_path, 2), [0.0, 0.0, 0.0], engine=engines.ray(2), **KEYS)
-        fleet = fleet_by(Killing(engines.ray(1, parts=4), (4,), kill_actor))
+        fleet = fleet_by(for_workers.Killing(engines.ray(1, parts=4), (4,), for_workers.kill_actor))
         with pytest.raises(engines.EvaluationFailed, match="the oven is cold"):
             minimise(for_workers.raises, [1.0], engine=engines.ray(1), **KEYS)
         # What was written after the cluster was started cannot be imported there.
@@ -272,7 +237,7 @@ def ranked_fleet(folder: Path) -> None:
             os.kill(os.getpid(), 9)
 
     torch.set_num_threads(1)
-    engine = Killing(engines.torchrun(timeout=20, parts=4), (4,), kill_once)
+    engine = for_workers.Killing(engines.torchrun(timeout=20, parts=4), (4,), kill_once)
     found = fleet_by(engine, checkpoint=folder / "run", resume=True)
     if engine.leads:
         (folder / "fleet").write_text(repr(found))
