@@ -50,7 +50,12 @@ def run(ask: Ask) -> Numbers:
     seeds = ask.these(1, 3)
     found = {name: [followed(ask, name, way, seed) for seed in seeds] for name, way in WAYS.items()}
     return {
-        "settings": {**settings(ask), "net": [784, *HIDDEN, 10], "floor": FLOOR, "rate of natural steps": NATURAL_RATE},
+        "settings": {
+            **settings(ask),
+            "net": [784, *HIDDEN, 10],
+            "floor": FLOOR,
+            "rate of natural steps": round(NATURAL_RATE, 6),
+        },
         "seeds": seeds,
         "ways": {
             name: {
@@ -77,7 +82,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     ]
     right = {name: own["end"]["accuracy"]["mean"] for name, own in ways.items()}
     lost = {name: right["fixed"] - value for name, value in right.items() if name != "fixed"}
-    said = ", ".join(f"{loss:.1f} ({name})" for name, loss in lost.items())
+    said = ", ".join(f"{round(loss, 1) + 0.0:.1f} ({name})" for name, loss in lost.items())
     return [
         Chart(
             "Length of the mean",
