@@ -169,8 +169,6 @@ def show(found: dict[str, Any]) -> list[Table]:
             row["estimator"],
             f"{row['weights']:,}",
             f"{row['perturbations']:,}",
-            f"{row['evaluate']:.3g}",
-            f"{row['move']:.3g}",
             f"{1e3 * row['evaluate_ns']:.1f}",
             f"{row['move_ns']:.2f}",
             f"{row['once_ns']:.1f}",
@@ -178,7 +176,7 @@ def show(found: dict[str, Any]) -> list[Table]:
         )
         for row in found["nets"]
     ]
-    heads = ("perturbations", "weights d", "N", "evaluate, s", "update, s", "evaluate, ps each N d B")
+    heads = ("perturbations", "weights d", "N", "evaluate, ps each N d B")
     more = ("update, ns each N d", "and once each d", "memory, bytes a weight")
     tables = [Table("A worker that evaluates all of a generation", (*heads, *more), nets)]
     known = found.get("constants", {})
@@ -200,17 +198,23 @@ def modelled(found: dict[str, Any]) -> list[Table]:
     time, room = [], []
     for workers, weights in ASKED:
         full, thin = model(found, workers, weights), model(found, workers, weights, "low rank")
-        who, what = marked(f"{workers:,}", workers > most[1]), marked(f"{weights:,.0f}", weights > most[0])
-        case = who, what, f"{full['perturbations']:,}"
+        who, what = marked(f"{workers:,}", workers > most[1]), marked(f"{weights / 1e6:,g} M", weights > most[0])
+        case = who, what
         parts = full["evaluate"], full["move"], thin["evaluate"], thin["move"], full["shared"], full.get("lead")
         time.append((*case, *map(seconds, parts)))
-        room.append((*case, *(size_of(full.get(name)) for name in ("up", "down", "sums", "memory"))))
-    heads = ("workers", "weights", "N")
+        room.append(
+            (
+                *case,
+                f"{full['perturbations']:,}",
+                *(size_of(full.get(name)) for name in ("up", "down", "sums", "memory")),
+            )
+        )
+    heads = ("workers", "weights")
     notes = [f"{EXTRAPOLATED} extrapolated: measured were up to {most[0]:,} weights and {most[1]} workers"]
     even = (f"{parity(found, estimator):.0f} workers with {estimator} perturbations" for estimator in ESTIMATORS)
     notes.append(f"on {BATCH} rows the update takes longer than the evaluations from {', '.join(even)} on")
-    of_time = ("evaluate", "update", "evaluate, low rank", "update, low rank", "update if shared out", "leader")
-    of_room = ("received by the leader", "sent to all", "received, local", "memory of a worker")
+    of_time = ("evaluate", "update", "evaluate, low rank", "update, low rank", "update, shared out", "leader")
+    of_room = ("N", "received by the leader", "sent to all", "received, local", "memory of a worker")
     return [
         Table("Time of a generation by the model", (*heads, *of_time), time, 0, notes),
         Table("Bytes of a generation by the model", (*heads, *of_room), room, 0, notes[:1]),
@@ -231,7 +235,8 @@ def seconds(value: float | None) -> str:
     """Seconds to two digits, or hours where they are many."""
     if value is None:
         return "–"
-    return f"{value:.2g} s" if value < 3600 else f"{value / 3600:.2g} h".replace("e+0", "e")
+    number, unit = (value, "s") if value < 3600 else (value / 3600, "h")
+    return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.2g} {unit}"
 
 
 def size_of(count: float | None) -> str:

@@ -66,5 +66,5 @@ def test_answers_about_searches_appear_on_their_pages(
     )
     for name, text in zip(written, (costs, costs, scales), strict=True):
         assert f"`results/bench/{name}.json`" in text
-    assert "| 10,000 † | 1,000,000,000 † | 20,000 |" in scales
+    assert "| 10,000 † | 1,000 M † | 20,000 |" in scales
     assert "† extrapolated: measured were up to" in scales
