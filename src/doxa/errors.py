@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 
@@ -74,6 +75,12 @@ def require_positive(name: str, value: Any) -> None:
         else not (isinstance(value, int | float) and 0 < value < float("inf"))
     ):
         raise BadInput(f"{name} must be a positive, finite number; got {value!r}")
+
+
+def require_from_zero(name: str, value: Any) -> None:
+    """Refuse what is not a finite number from zero up."""
+    if not (isinstance(value, Real) and 0 <= float(value) < float("inf")):
+        raise BadInput(f"{name} must be a finite number from 0 up; got {value!r}")
 
 
 def nearest(word: str, known: Iterable[str], most: int = 12) -> str:

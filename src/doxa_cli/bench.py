@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from doxa_bench.questions import TABLE
+from doxa_cli.devices import device_of
 from doxa_cli.options import Json, Quiet, argument, flag, option
 from doxa_cli.terminal import Say, notes, pairs, paragraph, put, put_json, seldom, table
 
@@ -38,7 +39,7 @@ def bench(
     from doxa_bench.settings import Settings
 
     names = named(questions, device)
-    _require_device(device)
+    device_of(device)
     settings = Settings(rounds, quick, device, only, say, seldom(say))
     found = {name: _asked(name, settings, out, say, shown=not as_json) for name in names}
     if as_json:
@@ -54,17 +55,6 @@ def _listed(as_json: bool) -> None:
     pairs((name, f"{question.asks} ({question.takes})") for name, question in TABLE.items())
     put()
     paragraph("doxa bench QUESTION measures one; all asks every one that the device can answer.", rest="")
-
-
-def _require_device(device: str) -> None:
-    import torch
-
-    from doxa.errors import BadInput
-
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise BadInput(f"--device {device} cannot be used here: {str(error).splitlines()[0]}") from None
 
 
 def _asked(name: str, settings: Any, out: Path | None, say: Say, shown: bool) -> dict[str, Any]:

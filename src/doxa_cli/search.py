@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from doxa_cli import knobs
+from doxa_cli.devices import device_of
 from doxa_cli.fit import learned
 from doxa_cli.names import DATA, FUNCTIONS
 from doxa_cli.options import Json, Quiet, argument, flag, option
@@ -119,7 +120,7 @@ def _act(
     from doxa.search import engines, policy
     from doxa.search.episodes.stage import Scenery
 
-    where = _device(device)
+    where = device_of(device or "cpu")
     scenery = Scenery(name)
     torch.manual_seed(seed or 0)
     given: dict[str, Any] = {"size": population, "scale": scale}
@@ -156,17 +157,6 @@ def _act(
         solved = "yes" if found.solved else "no"
         kept = [] if out is None else [("policy", str(out / POLICY))]
         pairs([("return", earned), ("solved", solved), *_went(found.trajectory), *kept])
-
-
-def _device(name: str | None) -> Any:
-    import torch
-
-    from doxa.errors import BadInput, shown
-
-    try:
-        return torch.empty(0, device=name or "cpu").device
-    except (RuntimeError, AssertionError) as error:
-        raise BadInput(f"--device {name} cannot be used here: {shown(str(error))}") from None
 
 
 def _function(

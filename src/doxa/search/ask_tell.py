@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, Diverged, nearest, require_positive, whole
+from doxa.errors import BadInput, Diverged, nearest, require_from_zero, require_positive, whole
 from doxa.search import gradients, shaping
 from doxa.search.adaptation_sampling import FASTER, adapted
 from doxa.search.coordinates import Coordinate, coordinate_of, log_scale
@@ -36,12 +36,6 @@ CALMER = (
 
 
 FROM_GROUPS = "from two groups of parameters, e.g. torch.optim.Adam or functools.partial(torch.optim.SGD, momentum=0.9)"
-
-
-def require_from_zero(name: str, value: Any) -> None:
-    """Refuse what is not a finite number from zero up."""
-    if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
-        raise BadInput(f"{name} must be a finite number from 0 up; got {value!r}")
 
 
 @dataclass(frozen=True)

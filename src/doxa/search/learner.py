@@ -11,7 +11,7 @@ from torch import Tensor
 
 from doxa.batch_norm import has_batch_norm
 from doxa.contracts import Batch, Estimate, Inputs, Now, Posterior, Prior, Problem, Schedule, Training
-from doxa.errors import BadInput, require_positive, whole
+from doxa.errors import BadInput, require_from_zero, require_positive, whole
 from doxa.flat import Moments, Pace, adam
 from doxa.kl_weights import uniform
 from doxa.layout import call, not_finite
@@ -21,7 +21,6 @@ from doxa.posteriors.mean_field import inverse_softplus
 from doxa.randomness import reseed
 from doxa.rows import rows_of
 from doxa.search import gradients, sensitivity
-from doxa.search.ask_tell import require_from_zero
 from doxa.search.coordinates import Coordinate, coordinate_of, log_scale
 from doxa.search.engines.contract import Engine, Evaluate, Exchange, Placed
 from doxa.search.engines.in_process import InProcess, engine_of, evaluated

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from doxa.checkpoint import describe
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput, require_from_zero, whole
 from doxa.progress import told
-from doxa.search.ask_tell import Search, require_from_zero, settings_of
+from doxa.search.ask_tell import Search, settings_of
 from doxa.search.engines.contract import Engine, Exchange
 from doxa.search.engines.in_process import engine_of
 from doxa.search.saved import File

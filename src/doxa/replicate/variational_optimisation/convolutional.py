@@ -127,6 +127,6 @@ ARTEFACT = Artefact(
         "how often it is looked at: every 25 generations",
     ),
     departures={"quick": ("3,000 rows, four generations of ten perturbations, 100 rows each",)},
-    takes=("some seconds", "twenty minutes on a GPU"),
+    takes=("some seconds", "eighteen minutes on a GPU"),
     show=show,
 )

@@ -99,6 +99,6 @@ ARTEFACT = Artefact(
         "the learning rate of each: of three, by rows held out after a quarter of the generations, with another seed",
     ),
     departures={"quick": ("3,000 rows, 20 generations of 20 perturbations",)},
-    takes=("some seconds", "ten minutes on a GPU"),
+    takes=("some seconds", "six minutes on a GPU"),
     show=show,
 )

@@ -167,7 +167,10 @@ ARTEFACT = Artefact(
     run=run,
     claims=(HIDDEN,),
     reference={"document": "supposes that Adam hides what the lower variance gives; it did not run SGD"},
-    left_open=("rates: each noise and optimiser at the one of a grid that ends at the lowest free energy",),
+    left_open=(
+        "rates: each noise and optimiser at the one of a grid that ends at the lowest free energy; of Adam with shared "
+        "noise that is the highest tried",
+    ),
     takes=("some seconds", "two minutes on a GPU"),
     show=show,
 )

@@ -405,4 +405,4 @@ DEPARTURES: dict[str, tuple[str, ...]] = {
         "a game that was broken off is told with the time of its last leg",
     ),
 }
-TAKES = ("a few seconds", "an hour on a GPU: nine games, which the figures share")
+TAKES = ("a few seconds", "a time not yet measured as a whole, on a GPU: nine games, which the figures share")

@@ -1,0 +1,17 @@
+"""A device by the name that --device was given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def device_of(name: str) -> Any:
+    """The torch device of a name, if it can be used here."""
+    import torch
+
+    from doxa.errors import BadInput, shown
+
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise BadInput(f"--device {name} cannot be used here: {shown(str(error))}") from None
