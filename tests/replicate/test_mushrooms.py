@@ -14,8 +14,9 @@ from doxa.contracts import Moment
 from doxa.judge import bandits
 from doxa.replicate import TABLE, Ask, perform, write
 from doxa.replicate.show import Chart
-from doxa.replicate.weight_uncertainty import figure_25, mushrooms
-from doxa.replicate.weight_uncertainty.mushrooms import CHOSEN, GRIDS, Bayes, Plain, Played, Size
+from doxa.replicate.weight_uncertainty import figure_25, mushroom_agents, mushrooms
+from doxa.replicate.weight_uncertainty.mushroom_agents import CHOSEN, FIXED, GRIDS, Bayes, Plain, Size
+from doxa.replicate.weight_uncertainty.mushrooms import Played
 
 FIGURES = [f"weight-uncertainty/figure-{n}" for n in (23, 24, 25, 26, 27)]
 
@@ -32,18 +33,18 @@ def game(regret: float, poison: float = 0.0) -> dict[str, Any]:
 
 def test_the_grids_have_settings_enough_and_no_two_alike() -> None:
     assert all(len(set(GRIDS[kind])) == len(GRIDS[kind]) >= 6 for kind in ("thompson", "greedy"))
-    assert all(mushrooms.named(a) != mushrooms.named(b) for own in GRIDS.values() for a in own for b in own if a != b)
+    assert all(len({*map(mushroom_agents.named, own)}) == len(own) for own in GRIDS.values())
 
 
 def test_settings_are_chosen_on_seeds_that_are_not_reported() -> None:
     """The one that is best on the reported seeds is not taken."""
     ask = Ask()
-    first, second = mushrooms.grid("greedy", ask)
-    tuning, seeds = [str(s) for s in mushrooms.size_of(ask).tuning], [str(s) for s in mushrooms.seeds_of(ask)]
+    first, second = mushroom_agents.grid("greedy", ask)
+    tuning, seeds = [str(s) for s in mushroom_agents.size_of(ask).tuning], [str(s) for s in mushrooms.seeds_of(ask)]
     assert not {*tuning} & {*seeds}
     found = {first: {s: game(10.0) for s in tuning} | {s: game(99.0) for s in seeds}}
     found[second] = {s: game(20.0) for s in tuning} | {s: game(1.0) for s in seeds}
-    found |= {name: {s: game(50.0) for s in seeds} for name in mushrooms.WRITTEN["greedy"]}
+    found |= {name: {s: game(50.0) for s in seeds} for name in mushroom_agents.WRITTEN["greedy"]}
     one = Played(ask, "greedy", found)
     assert one.chosen == first
     assert mushrooms.finals(one.reported[CHOSEN["greedy"]]) == [99.0, 99.0]
@@ -57,7 +58,7 @@ def test_agents_are_the_document_s() -> None:
     assert (-math.log(prior.wide), -math.log(prior.narrow), prior.share) == pytest.approx((0, 6, 0.5))
     rates = [agent.lr(Moment(step, 50_000, 0, 1)) for step in (0, 4999, 5000, 49_999)]
     assert rates == [1e-4, 1e-4, 5e-5, 1e-4 * 0.5**9]
-    assert Plain(epsilon=0.05).agent("", 0, mushrooms.FULL).policy.epsilon == 0.05
+    assert Plain(epsilon=0.05).agent("", 0, mushroom_agents.FULL).policy.epsilon == 0.05
 
 
 def test_curves_have_their_mean_and_error() -> None:
@@ -83,7 +84,7 @@ def test_the_share_of_poison_in_the_gap() -> None:
 def test_games_are_told_thinly_and_add_up() -> None:
     size = Size(steps=60, updates=0, batch_size=4, memory=8, tuning=())
     agent = Plain(epsilon=1.0).agent("", 1, size)
-    net, (likelihood, _) = mushrooms.net(97, 1, 1), mushrooms.NOISES[mushrooms.FIXED]
+    net, (likelihood, _) = mushroom_agents.net(97, 1, 1), mushroom_agents.NOISES[FIXED]
     (outcome,) = bandits.play(net, bandits.mushrooms(), [agent], likelihood=likelihood, steps=60, updates=0, memory=8)
     found = mushrooms.told(outcome, size)
     poison, passed = found["false_positives"], found["false_negatives"]
@@ -93,13 +94,13 @@ def test_games_are_told_thinly_and_add_up() -> None:
 def test_a_game_is_kept_by_all_that_makes_its_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The prior's narrow scale is no setting of a grid, and still another game."""
     small = Size(steps=2, updates=1, batch_size=4, memory=8, tuning=())
-    monkeypatch.setattr(mushrooms, "QUICK", small)
+    monkeypatch.setattr(mushroom_agents, "QUICK", small)
     said: list[str] = []
     wanted = [("BBB", Bayes(), 0)]
     for narrow in (math.exp(-6), math.exp(-6), math.exp(-7)):
-        monkeypatch.setattr(mushrooms, "NARROW", narrow)
+        monkeypatch.setattr(mushroom_agents, "NARROW", narrow)
         ask = Ask(folder=tmp_path, say=said.append)
-        mushrooms._part(ask, "part", mushrooms.FIXED, "drop_first", wanted)
+        mushrooms._part(ask, "part", FIXED, "drop_first", wanted)
     assert [words.partition(":")[2][:5] for words in said] == [" 1 ag", " kept", " 1 ag"]
 
 
@@ -107,7 +108,7 @@ def test_a_game_broken_off_does_not_stand_in_the_way_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = Size(steps=2, updates=1, batch_size=4, memory=8, tuning=())
-    monkeypatch.setattr(mushrooms, "QUICK", small)
+    monkeypatch.setattr(mushroom_agents, "QUICK", small)
     ask = Ask(folder=tmp_path)
 
     def broken(*told: Any) -> Any:
@@ -116,9 +117,9 @@ def test_a_game_broken_off_does_not_stand_in_the_way_of_another(
     with monkeypatch.context() as patch:
         patch.setattr(mushrooms, "told", broken)
         with pytest.raises(KeyboardInterrupt):
-            mushrooms._part(ask, "part", mushrooms.FIXED, "drop_first", [("greedy", Plain(), 0)])
+            mushrooms._part(ask, "part", FIXED, "drop_first", [("greedy", Plain(), 0)])
     assert [p for p in tmp_path.iterdir() if p.is_dir()], "a checkpoint is left"
-    found = mushrooms._part(ask, "part", mushrooms.FIXED, "drop_first", [("greedy", Plain(), s) for s in (0, 1)])
+    found = mushrooms._part(ask, "part", FIXED, "drop_first", [("greedy", Plain(), s) for s in (0, 1)])
     assert {*found["greedy"]} == {"0", "1"}
 
 

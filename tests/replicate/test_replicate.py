@@ -14,7 +14,7 @@ import pytest
 from doxa.errors import BadInput
 from doxa.replicate import FAIL, OPEN, PASS, TABLE, Artefact, Ask, Claim, perform, write
 from doxa.replicate.charts import panel
-from doxa.replicate.parts import kept
+from doxa.replicate.parts import kept, legs
 from doxa.replicate.perform import spent
 from doxa.replicate.show import Chart, Images, Table
 
@@ -129,6 +129,24 @@ def test_a_part_that_is_asked_for_twice_is_made_and_counted_once(on_disk: bool, 
     for _ in range(2):
         assert [part["part"] for part in perform(artefact, ask)["parts"]] == ["part"] * 2
     assert len(made) == 2
+
+
+def test_the_time_of_work_that_was_broken_off_is_that_of_all_its_legs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 30.0, 100.0, 150.0, 200.0, 207.0])
+    monkeypatch.setattr("doxa.replicate.parts.time.perf_counter", lambda: next(clock))
+
+    def leg(folder: Path | None, ends: bool = True) -> float:
+        with legs(folder) as seconds:
+            if not ends:
+                raise KeyboardInterrupt
+            return seconds()
+
+    with pytest.raises(KeyboardInterrupt):
+        leg(tmp_path, ends=False)
+    assert leg(tmp_path) == 30 + 50
+    assert leg(None) == 7
 
 
 def test_time_that_parts_share_counts_once() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from doxa.replicate.contract import Ask
@@ -38,6 +40,22 @@ def kept(ask: Ask, name: str, settings: Mapping[str, Any], make: Callable[[], di
         ask.used.append(part["made"])
     found: dict[str, Any] = part["found"]
     return found
+
+
+@contextmanager
+def legs(folder: Path | None) -> Iterator[Callable[[], float]]:
+    """How many seconds work has taken that goes on where it was broken off: earlier legs are told by its folder.
+
+    A leg that was killed outright, or that broke off before there was a folder, left no word and does not count.
+    """
+    path = None if folder is None else folder / "seconds"
+    start = time.perf_counter() - (float(path.read_text()) if path is not None and path.exists() else 0.0)
+    try:
+        yield lambda: time.perf_counter() - start
+    except BaseException:
+        if path is not None and path.parent.exists():
+            write_whole(path, f"{time.perf_counter() - start:.1f}")
+        raise
 
 
 def _read_or_made(

@@ -8,11 +8,9 @@ from typing import Any
 from doxa.judge import bandits
 from doxa.replicate.contract import Artefact, Ask, Numbers
 from doxa.replicate.show import Chart, Line, Shown
+from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, CHOSEN, GREEDY, size_of
 from doxa.replicate.weight_uncertainty.mushrooms import (
-    BBB,
-    CHOSEN,
     DEPARTURES,
-    GREEDY,
     LEFT_OPEN,
     TAKES,
     WINDOWS,
@@ -20,7 +18,6 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
     played,
     seeds_of,
     settings_of,
-    size_of,
 )
 
 AMONG = {"all": "of all mushrooms", "best": "of the edible ones", "not_best": "of the poisonous ones"}

@@ -7,11 +7,9 @@ from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
 from doxa.replicate.show import Chart, Line, Shown, Table
+from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, CHOSEN, GREEDY
 from doxa.replicate.weight_uncertainty.mushrooms import (
-    BBB,
-    CHOSEN,
     DEPARTURES,
-    GREEDY,
     LEFT_OPEN,
     POISON,
     TAKES,

@@ -9,10 +9,9 @@ from typing import Any
 from doxa.judge.bandits import paired
 from doxa.replicate.contract import Artefact, Ask, Numbers
 from doxa.replicate.show import Chart, Line, Shown, Table
+from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, GREEDY
 from doxa.replicate.weight_uncertainty.mushrooms import (
-    BBB,
     DEPARTURES,
-    GREEDY,
     LEFT_OPEN,
     TAKES,
     finals,

@@ -7,12 +7,11 @@ from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
 from doxa.replicate.show import Chart, Line, Shown, Table
+from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, WIDES
 from doxa.replicate.weight_uncertainty.mushrooms import (
-    BBB,
     DEPARTURES,
     LEFT_OPEN,
     TAKES,
-    WIDES,
     curve_of,
     finals,
     line_of,

@@ -1,8 +1,7 @@
-"""The mushroom agents of figures 23 to 27: those of the document, and a grid of each kind to choose from."""
+"""The games of the mushroom agents, which figures 23 to 27 share, and what is told of each."""
 
 from __future__ import annotations
 
-import functools
 import math
 import shutil
 from collections.abc import Mapping, Sequence
@@ -10,176 +9,37 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from doxa.checkpoint import describe
-from doxa.contracts import Likelihood, Schedule
 from doxa.errors import BadInput
 from doxa.judge import bandits
-from doxa.learners import point, variational
-from doxa.likelihoods import gaussian, gaussian_per_input
-from doxa.nets import mlp
-from doxa.posteriors import mean_field
-from doxa.priors import scale_mixture
-from doxa.randomness import isolated, reseed
-from doxa.rates import step
 from doxa.replicate.contract import Ask
-from doxa.replicate.parts import kept, stem
+from doxa.replicate.parts import kept, legs, stem
+from doxa.replicate.weight_uncertainty.mushroom_agents import (
+    CHOSEN,
+    FULL,
+    HALVING,
+    HIDDEN,
+    NOISES,
+    QUICK,
+    STARTS,
+    WRITTEN,
+    Plain,
+    Setting,
+    Size,
+    grid,
+    net,
+    size_of,
+)
 
-HIDDEN = (100, 100)
-# How the noise of scaled rewards is taken: of one size, or told by the net for each mushroom and action.
-FIXED, TOLD = "fixed", "told"
-NOISES: dict[str, tuple[Likelihood, int]] = {FIXED: (gaussian(1.0), 1), TOLD: (gaussian_per_input(least=0.1), 2)}
-# Where beliefs start: at the document's uniform means, or at those of the net as torch starts it.
-STARTS = {"uniform": mean_field(mean=(-0.2, 0.2), rho=(-5.0, -4.0)), "net": mean_field(rho=(-5.0, -4.0))}
-NARROW, HALVING = math.exp(-6), 5000
 POINTS, WINDOWS = 200, 50  # of a curve, and of an eating rate
 
 EDIBLE, POISON = 5.0, 15.0  # the expected regret of an edible one passed, and of a poisonous one eaten
 
-
-@dataclass(frozen=True)
-class Size:
-    """How long, and how hard."""
-
-    steps: int
-    updates: int
-    batch_size: int
-    memory: int
-    tuning: tuple[int, ...]  # seeds that settings are chosen on, and that no figure reports
-
-    def shortened(self, steps: int) -> int:
-        """So many of the full game's steps, in proportion to this one's."""
-        return max(1, steps * self.steps // 50_000)
-
-
-QUICK = Size(steps=100, updates=1, batch_size=32, memory=256, tuning=(100,))
-FULL = Size(steps=50_000, updates=16, batch_size=64, memory=4096, tuning=(100, 101))
-
-
-@dataclass(frozen=True)
-class Bayes:
-    """A belief about the weights, acted on by draws."""
-
-    lr: float = 1e-4
-    halving: int = HALVING
-    wide: float = 1.0
-    reward_scale: float = 1.0
-    draws: int = 2
-    start: str = "uniform"
-    noise: str = FIXED
-
-    def agent(self, name: str, seed: int, size: Size) -> bandits.agent:
-        learner = variational(scale_mixture(0.5, self.wide, NARROW), samples=2, posterior=STARTS[self.start])
-        lr = rate(self.lr, size.shortened(self.halving))
-        return bandits.agent(learner, bandits.thompson(self.draws), seed, lr, self.reward_scale, name)
-
-
-@dataclass(frozen=True)
-class Plain:
-    """One net, acted on as if it were right but for a share ε of the steps."""
-
-    lr: float = 1e-4
-    halving: int = HALVING
-    reward_scale: float = 1.0
-    epsilon: float = 0.0
-    noise: str = FIXED
-
-    def agent(self, name: str, seed: int, size: Size) -> bandits.agent:
-        lr = rate(self.lr, size.shortened(self.halving))
-        return bandits.agent(point(), bandits.greedy(self.epsilon), seed, lr, self.reward_scale, name)
-
-
-@dataclass(frozen=True)
-class LastLayer:
-    """One net whose last layer has an exact posterior."""
-
-    lr: float = 1e-4
-    halving: int = HALVING
-    reward_scale: float = 10.0
-    scale: float = 1.0
-    noise: str = FIXED
-
-    def agent(self, name: str, seed: int, size: Size) -> bandits.agent:
-        lr = rate(self.lr, size.shortened(self.halving))
-        return bandits.agent(point(), bandits.neural_linear(self.scale), seed, lr, self.reward_scale, name)
-
-
-Setting = Bayes | Plain | LastLayer
-
-
-@functools.cache
-def rate(lr: float, halving: int) -> Schedule:
-    """The document's schedule: halved every so many steps."""
-    return step(lr, every=halving)
-
-
-BBB, GREEDY = "BBB", "greedy"
-WIDES = (0.1, 0.3, 3.0)  # of figure 27 b, beside those of figures 23 and 26
-THOMPSON_WRITTEN: dict[str, Setting] = {
-    BBB: Bayes(),
-    "BBB, σ₁ = 0.75": Bayes(wide=0.75),
-    "BBB, lr 1e-5": Bayes(lr=1e-5),
-    **{f"BBB, σ₁ = {wide:g}": Bayes(wide=wide) for wide in WIDES},
-}
-GREEDY_WRITTEN: dict[str, Setting] = {
-    GREEDY: Plain(),
-    "greedy, ε = 1 %": Plain(epsilon=0.01),
-    "greedy, ε = 5 %": Plain(epsilon=0.05),
-}
-learned = functools.partial(Bayes, reward_scale=10.0, start="net")
-GRIDS: dict[str, tuple[Setting, ...]] = {
-    "thompson": (
-        Bayes(halving=1000),
-        learned(lr=1e-4, halving=1000),
-        learned(lr=3e-4, halving=50),
-        learned(lr=1e-3, halving=25),
-        learned(lr=1e-3, halving=50, noise=TOLD),
-        learned(lr=1e-3, halving=100, noise=TOLD, draws=8),
-        learned(lr=1e-3, halving=50, wide=0.3, noise=TOLD),
-        learned(lr=1e-3, halving=100, wide=0.3, noise=TOLD),
-        learned(lr=1e-3, halving=100, wide=0.3, noise=TOLD, draws=1),
-        learned(lr=1e-3, halving=100, wide=0.3, noise=TOLD, draws=8),
-        learned(lr=1e-3, halving=200, wide=0.3, noise=TOLD),
-        learned(lr=1e-3, halving=200, wide=0.3, noise=TOLD, draws=8),
-        learned(lr=3e-4, halving=200, wide=0.3, noise=TOLD, draws=8),
-        learned(lr=1e-3, halving=100, wide=0.1, noise=TOLD, draws=8),
-    ),
-    "greedy": (
-        Plain(lr=1e-4, halving=2000),
-        Plain(lr=1e-4, halving=1000),
-        Plain(lr=1e-4, halving=500),
-        Plain(lr=1e-4, halving=200),
-        Plain(lr=1e-4, halving=50),
-        Plain(lr=3e-4, halving=50),
-        Plain(lr=3e-4, halving=25),
-        Plain(lr=1e-3, halving=12),
-        Plain(lr=1e-3, halving=6),
-        Plain(lr=1e-4, halving=50, reward_scale=10.0, noise=TOLD),
-        Plain(lr=3e-4, halving=25, reward_scale=10.0, noise=TOLD),
-        Plain(lr=1e-3, halving=6, reward_scale=10.0, noise=TOLD),
-        Plain(lr=1e-3, halving=100, reward_scale=10.0, noise=TOLD),
-        Plain(lr=1e-3, halving=200, reward_scale=10.0, noise=TOLD),
-        Plain(lr=3e-4, halving=200, reward_scale=10.0, noise=TOLD),
-    ),
-    "neural-linear": (
-        LastLayer(lr=1e-4, halving=1000),
-        LastLayer(lr=1e-4, halving=50),
-        LastLayer(lr=3e-4, halving=25),
-        LastLayer(lr=1e-3, halving=6),
-    ),
-}
-WRITTEN = {"thompson": THOMPSON_WRITTEN, "greedy": GREEDY_WRITTEN, "neural-linear": {}}
-CHOSEN = {"thompson": "Thompson, chosen", "greedy": "greedy, chosen", "neural-linear": "neural linear, chosen"}
-
 # What an agent did in one game, and the same of a setting's seeds.
 Told = dict[str, Any]
 Games = dict[str, dict[str, Told]]
-
-
-def size_of(ask: Ask) -> Size:
-    found: Size = ask.of(QUICK, FULL)
-    return found
 
 
 def seeds_of(ask: Ask) -> list[int]:
@@ -188,18 +48,6 @@ def seeds_of(ask: Ask) -> list[int]:
     if len(found) < 2:
         raise BadInput(f"agents are compared seed by seed, over two seeds or more; got {len(found)}: --seeds 2")
     return found
-
-
-def named(setting: Setting) -> str:
-    """A setting of a grid in words: what is not as its kind has it by default."""
-    own = {k: v for k, v in asdict(setting).items() if v != getattr(type(setting)(), k)}
-    return ", ".join(f"{k.replace('_', ' ')} {v if isinstance(v, str) else f'{v:g}'}" for k, v in own.items())
-
-
-def grid(kind: str, ask: Ask) -> dict[str, Setting]:
-    """The settings of a kind to choose from: the first and the last of them at the quick size."""
-    some = GRIDS[kind] if ask.full else (GRIDS[kind][0], GRIDS[kind][-1])
-    return {f"{kind}: {named(setting)}": setting for setting in some}
 
 
 @dataclass(frozen=True)
@@ -297,36 +145,31 @@ def _part(ask: Ask, part: str, noise: str, encoding: str, wanted: Sequence[tuple
         # By its settings: a game that was broken off does not stand in the way of another.
         folder = None if ask.folder is None else ask.folder / stem(part, settings)
         ask.say(f"{part}: {len(agents)} agents, {size.steps:,} steps of {size.updates} updates")
-        outcomes = bandits.play(
-            [net(bandit.inputs.shape[1], outputs, agent.seed) for agent in agents],
-            bandit,
-            agents,
-            likelihood=likelihood,
-            steps=size.steps,
-            updates=size.updates,
-            batch_size=size.batch_size,
-            memory=size.memory,
-            device=ask.device,
-            checkpoint=folder,
-            checkpoint_every=size.shortened(2500),
-            resume=folder is not None,
-            progress=ask.progress,
-        )
+        with legs(folder) as seconds:
+            outcomes = bandits.play(
+                [net(bandit.inputs.shape[1], outputs, agent.seed) for agent in agents],
+                bandit,
+                agents,
+                likelihood=likelihood,
+                steps=size.steps,
+                updates=size.updates,
+                batch_size=size.batch_size,
+                memory=size.memory,
+                device=ask.device,
+                checkpoint=folder,
+                checkpoint_every=size.shortened(2500),
+                resume=folder is not None,
+                progress=ask.progress,
+            )
         found: Games = {}
         for (name, _, seed), outcome in zip(wanted, outcomes, strict=True):
             found.setdefault(name, {})[str(seed)] = told(outcome, size)
         if folder is not None:
             shutil.rmtree(folder)
-        return found
+        return {"games": found, "seconds": seconds()}
 
-    return kept(ask, part, settings, make)
-
-
-def net(inputs: int, outputs: int, seed: int) -> nn.Module:
-    """The document's net, started by a seed."""
-    with isolated(torch.device("cpu")):
-        reseed((seed, "mushrooms"))
-        return mlp(inputs, HIDDEN, outputs)
+    games: Games = kept(ask, part, settings, make)["games"]
+    return games
 
 
 def told(outcome: bandits.Outcome, size: Size) -> Told:
@@ -402,7 +245,6 @@ DEPARTURES: dict[str, tuple[str, ...]] = {
         "five seeds for the document's one or three",
         "settings of a grid are chosen by the mean expected regret of seeds 100 and 101, whose games are in no curve "
         "and no verdict",
-        "a game that was broken off is told with the time of its last leg",
     ),
 }
 TAKES = ("a few seconds", "a time not yet measured as a whole, on a GPU: nine games, which the figures share")
