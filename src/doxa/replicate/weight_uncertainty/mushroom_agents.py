@@ -121,7 +121,12 @@ GREEDY_WRITTEN: dict[str, Setting] = {
 learned = functools.partial(Bayes, reward_scale=10.0, start="net")
 GRIDS: dict[str, tuple[Setting, ...]] = {
     "thompson": (
+        Bayes(halving=2000),
         Bayes(halving=1000),
+        Bayes(halving=500),
+        Bayes(halving=1000, draws=1),
+        Bayes(halving=1000, draws=8),
+        Bayes(halving=1000, wide=3.0),
         learned(lr=1e-4, halving=1000),
         learned(lr=3e-4, halving=50),
         learned(lr=1e-3, halving=25),
