@@ -51,6 +51,26 @@ def test_settings_are_chosen_on_seeds_that_are_not_reported() -> None:
     assert one.choosing["rows"][second]["reported"] == 1.0
 
 
+def test_agents_that_explore_are_chosen_by_the_last_half() -> None:
+    """There their slope is measured: one that learned late and then well is taken before one that never did."""
+    ask = Ask()
+    late, never = mushroom_agents.grid("greedy-1-percent", ask)
+    steps = range(1, 102)
+    curves = {late: [min(9.0 * t, 450.0) + t for t in steps], never: [3.0 * t for t in steps]}
+    tuning, seeds = mushroom_agents.size_of(ask).tuning, mushrooms.seeds_of(ask)
+    found = {
+        name: {str(s): {"steps": [*steps], "regret": y, "expected": y} for s in (*tuning, *seeds)}
+        for name, y in curves.items()
+    }
+    explored = Played(ask, "greedy-1-percent", found)
+    assert explored.chosen == late
+    assert [row["tuning"] for row in explored.choosing["rows"].values()] == [50.0, 150.0]
+    plain = Played(
+        ask, "greedy", {a: found[b] for a, b in zip(mushroom_agents.grid("greedy", ask), found, strict=True)}
+    )
+    assert plain.chosen == [*plain.grid][1], "at the end of the game late has lost more"
+
+
 def test_agents_are_the_document_s() -> None:
     agent: Any = Bayes().agent("BBB", 3, Size(50_000, 64, 64, 4096, ()))
     assert agent.policy.draws == agent.learner.samples == 2

@@ -36,7 +36,11 @@ def run(ask: Ask) -> Numbers:
     }
     return {
         "settings": regression.settings(ask)
-        | {"ensemble": regression.size(ask).ensemble, "plain nets": f"Adam, {regression.PLAIN_RATE:g}, halved alike"},
+        | {
+            "ensemble": regression.size(ask).ensemble,
+            "ensembles": len(plain),
+            "plain nets": f"Adam, {regression.PLAIN_RATE:g}, halved alike",
+        },
         "seeds": regression.seeds(ask),
         "plain": drawn(plain[0]),
         "ratios": {name: summary(v) | {"each": v} for name, v in ratios.items()},

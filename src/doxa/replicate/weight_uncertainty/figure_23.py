@@ -9,7 +9,7 @@ from typing import Any
 from doxa.judge.bandits import mushrooms, paired
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
 from doxa.replicate.show import Chart, Line, Shown, Table
-from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, CHOSEN, GREEDY
+from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, CHOSEN, EXPLORING, GREEDY, GRIDS
 from doxa.replicate.weight_uncertainty.mushrooms import (
     DEPARTURES,
     LEFT_OPEN,
@@ -17,7 +17,6 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
     Told,
     by_letters,
     curve_of,
-    exploring,
     finals,
     line_of,
     played,
@@ -38,14 +37,13 @@ LINEAR = Claim(
     f"above {STRAIGHT}",
 )
 EPSILONS = {"greedy, ε = 1 %": 0.01, "greedy, ε = 5 %": 0.05}
-EPSILONS_CHOSEN = {name.replace("greedy", CHOSEN["greedy"]): epsilon for name, epsilon in EPSILONS.items()}
-KINDS = ("thompson", "greedy", "neural-linear")
+EPSILONS_CHOSEN = {CHOSEN[kind]: epsilon for kind, epsilon in EXPLORING.items()}
 ENOUGH = 5  # seeds
 
 
 def run(ask: Ask) -> Numbers:
     seeds = seeds_of(ask)
-    kinds = {kind: played(ask, kind) for kind in KINDS}
+    kinds = {kind: played(ask, kind) for kind in GRIDS}
     found = {name: own for kind in kinds.values() for name, own in kind.reported.items()}
     shown = [BBB, GREEDY, *EPSILONS, *CHOSEN.values()]
     agents = {
@@ -57,10 +55,9 @@ def run(ask: Ask) -> Numbers:
         }
         for name in shown
     }
-    epsilons = {"as written": EPSILONS, "chosen": EPSILONS_CHOSEN}
-    games = found | {name: exploring(kinds["greedy"], name, share) for name, share in EPSILONS_CHOSEN.items()}
     slopes = {
-        setting: {name: _slope(games[name], share) for name, share in own.items()} for setting, own in epsilons.items()
+        setting: {name: _slope(found[name], share) for name, share in own.items()}
+        for setting, own in (("as written", EPSILONS), ("chosen", EPSILONS_CHOSEN))
     }
     letters = {CHOSEN[kind]: finals(by_letters(kinds[kind])) for kind in ("thompson", "greedy")}
     pairs = {
@@ -118,7 +115,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         Line(name, steps, own["regret"]["mean"], own["regret"]["se"], dashed=name in CHOSEN.values())
         for name, own in agents.items()
     ]
-    quiet = [line for line in lines if line.name not in EPSILONS]
+    quiet = [line for line in lines if line.name not in {*EPSILONS, *EPSILONS_CHOSEN}]
     written, best = numbers["differences"]["as written"], numbers["differences"]["chosen"]
     says = (
         f"BBB less greedy at the end, by seed: {_interval(written)} as written, {_interval(best)} with chosen "
@@ -159,7 +156,8 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
             for name, row in own["rows"].items()
         ]
         seeds = " and ".join(map(str, own["tuning_seeds"]))
-        heads = ("setting", f"expected regret, seeds {seeds}", "expected regret, reported seeds")
+        regret = "expected regret of the last half" if kind in EXPLORING else "expected regret"
+        heads = ("setting", f"{regret}, seeds {seeds}", f"{regret}, reported seeds")
         tables.append(Table(f"The grid of {kind}, the chosen setting bold", heads, rows))
     return [
         Chart("Cumulative regret", says, "step", "regret", lines),

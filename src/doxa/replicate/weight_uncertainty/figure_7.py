@@ -31,7 +31,7 @@ def run(ask: Ask) -> Numbers:
     return {
         "settings": regression.settings(ask, regression.PLAIN_RATE)
         | {"ensemble": regression.size(ask).ensemble, "dropped": 0.5},
-        "seeds": regression.seeds(ask),
+        "seeds": regression.ensemble_seeds(ask),
         "plain": drawn(plain[0]),
         "dropout": drawn(dropout[0]),
         "widths": {
@@ -43,7 +43,7 @@ def run(ask: Ask) -> Numbers:
                 mean(gap) > 0,
                 {"dropout": mean(away["dropout"]), "plain": mean(away["plain"])},
                 error(gap),
-                regression.seeds(ask),
+                regression.ensemble_seeds(ask),
                 "nothing is dropped while predicting",
             )
         ],

@@ -165,8 +165,19 @@ GRIDS: dict[str, tuple[Setting, ...]] = {
         LastLayer(lr=1e-3, halving=6),
     ),
 }
-WRITTEN = {"thompson": THOMPSON_WRITTEN, "greedy": GREEDY_WRITTEN, "neural-linear": {}}
-CHOSEN = {"thompson": "Thompson, chosen", "greedy": "greedy, chosen", "neural-linear": "neural linear, chosen"}
+# Greedy agents that explore have schedules of their own: what they learn from is not what greedy ones do.
+EXPLORING = {"greedy-1-percent": 0.01, "greedy-5-percent": 0.05}
+GRIDS |= {
+    kind: tuple(Plain(epsilon=epsilon, halving=halving) for halving in (HALVING, 3000, 2000, 1500, 1000, 500))
+    for kind, epsilon in EXPLORING.items()
+}
+WRITTEN = {"thompson": THOMPSON_WRITTEN, "greedy": GREEDY_WRITTEN}
+CHOSEN = {
+    "thompson": "Thompson, chosen",
+    "greedy": "greedy, chosen",
+    "neural-linear": "neural linear, chosen",
+    **{kind: f"greedy, ε = {100 * epsilon:g} %, chosen" for kind, epsilon in EXPLORING.items()},
+}
 
 
 def size_of(ask: Ask) -> Size:

@@ -111,6 +111,11 @@ def seeds(ask: Ask) -> list[int]:
     return ask.these(2, 5)
 
 
+def ensemble_seeds(ask: Ask) -> list[int]:
+    """Those of ensembles: more, since the spread of 25 nets differs so much from one seed to the next."""
+    return ask.these(2, 20)
+
+
 def settings(ask: Ask, start: float | None = None) -> dict[str, Any]:
     """What all trainings have in common, for the record; `start` is a learning rate that was not chosen."""
     own = size(ask)
@@ -263,7 +268,7 @@ def _functions(belief: Belief, draws: int) -> Callable[[Any], Tensor]:
 
 def ensembles(ask: Ask) -> Mapping[str, Records]:
     """Twenty-five plain nets, and as many trained with dropout, for each seed: bands over nets, not over draws."""
-    own = seeds(ask)
+    own = ensemble_seeds(ask)
     kinds: dict[str, Learner] = {"plain": doxa.learners.point(), "dropout": doxa.learners.dropout(0.5)}
     return {
         kind: kept(
