@@ -180,6 +180,11 @@ def test_a_claim_of_two_replications_counts_once_and_holds_only_where_both_say_s
     assert tally({**known(), twin.name: twin}, made) == Counter({"FAIL": 1, "PASS": 1, "OPEN": 1, "not run yet": 1})
 
 
+def test_every_artefact_is_kept_at_full_size_and_nothing_else() -> None:
+    assert {f"{path.parent.name}/{path.stem}" for path in KEPT} == {*TABLE}
+    assert {json.loads(path.read_text(encoding="utf-8"))["settings"]["size"] for path in KEPT} == {"full"}
+
+
 def test_the_readme_counts_what_is_kept(hook: Any) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     kept = [TABLE[f"{path.parent.name}/{path.stem}"] for path in KEPT]

@@ -57,6 +57,19 @@ def test_longer_training_is_judged_only_where_pruning_went_far_enough(half: floa
     assert figure_20.longer([{"half": [0.5] * 3, "all": [0.6] * 3}, {"half": [half] * 3, "all": [whole] * 3}]) is holds
 
 
+@pytest.mark.parametrize(
+    ("errors", "share"),
+    [
+        ([2.0, 2.5, 4.5, 9.0], 0.525),
+        ([2.0, 9.0, 2.0, 2.0], 0.5 / 7),
+        ([2.0, 3.0, 2.0, 3.0], 0.9),
+        ([9.0, 2.0, 2.0, 2.0], 0.9),
+    ],
+)
+def test_what_can_go_is_read_off_a_straight_line_to_the_first_point_beyond(errors: list[float], share: float) -> None:
+    assert figure_20.tolerated({"fraction": [0.0, 0.5, 0.6, 0.9], "error": errors}) == pytest.approx(share)
+
+
 def test_what_was_judged_otherwise_is_not_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 

@@ -10,7 +10,7 @@ from torch import Tensor
 import doxa
 from doxa.data.curve import curve
 from doxa.replicate.over_seeds import error, summary, with_error
-from doxa.replicate.weight_uncertainty import figure_13
+from doxa.replicate.weight_uncertainty import adam_and_sgd, figure_13
 from doxa.replicate.weight_uncertainty.curve_measures import (
     average,
     coverage,
@@ -116,3 +116,26 @@ def test_coverage_counts_points_within_the_middle_90_per_cent() -> None:
     sure = belief.prune(1.0, biases=True)  # every weight is certainly zero, and so is what it says
     found = coverage(sure, curve(1, 400), 20)
     assert found["functions"] == 0
+
+
+def test_noises_are_compared_at_their_best_rates_by_when_they_reach_where_the_slower_one_ends() -> None:
+    def told(*energy: float) -> dict[str, list[float]]:
+        return {"free_energy": [*energy], "data": [*energy]}
+
+    found = adam_and_sgd.compared(
+        {
+            "shared": {"0.1": {"0": told(9, 6, 4)}, "0.2": {"0": told(9, 8, 3), "1": told(9, 5, 5)}},
+            "local": {"0.1": {"0": told(9, 3, 2), "1": told(5, 4, 4)}, "0.2": {"0": told(9, 9, 9), "1": told(9, 9, 9)}},
+        }
+    )
+    assert found["rates"] == {"shared": "0.2", "local": "0.1"}, "a rate at which a seed diverged is not compared"
+    assert found["final"] == {"shared": 4, "local": 3}
+    assert found["epochs"] == [{"shared": 3, "local": 2}, {"shared": 2, "local": 1}]
+
+
+@pytest.mark.parametrize(
+    ("adam", "sgd", "share", "holds"),
+    [(0.0, 0.2, 0.6, True), (0.0, 0.05, 0.6, False), (0.2, 0.2, 0.1, False), (0.0, 0.2, 0.1, None)],
+)
+def test_adam_alone_can_refute_what_sgd_cannot_show(adam: float, sgd: float, share: float, holds: bool | None) -> None:
+    assert adam_and_sgd.verdict(adam, sgd, share) is holds

@@ -107,7 +107,7 @@ def tolerated(pruned: Mapping[str, Any]) -> float:
     known = list(zip(pruned["fraction"], pruned["error"], strict=True))
     for (f, e), (g, h) in pairwise(known):
         if h > limit:
-            return float(f + (g - f) * max(0.0, limit - e) / (h - e)) if e <= limit else float(f)
+            return float(f + (g - f) * (limit - e) / (h - e))
     return float(known[-1][0])
 
 
