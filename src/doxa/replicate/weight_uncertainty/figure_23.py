@@ -9,7 +9,7 @@ from typing import Any
 from doxa.judge.bandits import mushrooms, paired
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
 from doxa.replicate.show import Chart, Line, Shown, Table
-from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, CHOSEN, EXPLORING, GREEDY, GRIDS
+from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, CHOSEN, EXPLORING, GREEDY, GRIDS, usual
 from doxa.replicate.weight_uncertainty.mushrooms import (
     DEPARTURES,
     LEFT_OPEN,
@@ -17,7 +17,9 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
     Told,
     by_letters,
     curve_of,
+    doubt,
     finals,
+    interval,
     line_of,
     played,
     seeds_of,
@@ -75,7 +77,7 @@ def run(ask: Ask) -> Numbers:
     }
     enough = len(seeds) >= ENOUGH
     verdicts = [
-        LESS.judged(own["mean"] < 0 if enough else None, own, own["se"], seeds, setting)
+        LESS.judged(own["mean"] < 0 if enough else None, own, own["se"], seeds, f"{setting}{doubt(own)}")
         for setting, own in differences.items()
     ]
     verdicts += [
@@ -111,16 +113,19 @@ def _linear(own: Mapping[str, float]) -> bool:
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     numbers = found["numbers"]
     agents, steps = numbers["agents"], numbers["steps"]
-    lines = [
-        Line(name, steps, own["regret"]["mean"], own["regret"]["se"], dashed=name in CHOSEN.values())
-        for name, own in agents.items()
+
+    def line(name: str, **looks: Any) -> Line:
+        return Line(name, steps, agents[name]["regret"]["mean"], agents[name]["regret"]["se"], **looks)
+
+    quiet = [
+        line(BBB),
+        line(GREEDY),
+        line(CHOSEN["thompson"], dashed=True, like=BBB),
+        line(CHOSEN["greedy"], dashed=True, like=GREEDY),
+        line(CHOSEN["neural-linear"], dashed=True),
     ]
-    quiet = [line for line in lines if line.name not in {*EPSILONS, *EPSILONS_CHOSEN}]
-    written, best = numbers["differences"]["as written"], numbers["differences"]["chosen"]
-    says = (
-        f"BBB less greedy at the end, by seed: {_interval(written)} as written, {_interval(best)} with chosen "
-        "settings. Means over seeds with their standard errors."
-    )
+    over = "Means over seeds with their standard errors."
+    nearer = f"The same curves, nearer. {over}"
     ends = [[name, _mean(own["final"]), _mean(own["final_expected"])] for name, own in agents.items()]
     slopes = [
         [name, *(f"{own[key]:.3f}" for key in ("analytic", "slope_regret", "slope_expected", "r2_regret"))]
@@ -152,25 +157,37 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     ]
     for kind, own in numbers["grids"].items():
         rows = [
-            [f"**{name}**" if name == own["chosen"] else name, *(f"{row[k]:,.0f}" for k in ("tuning", "reported"))]
+            [_bold(name, name == own["chosen"]), *(f"{row[k]:,.0f}" for k in ("tuning", "reported"))]
             for name, row in own["rows"].items()
         ]
         seeds = " and ".join(map(str, own["tuning_seeds"]))
         regret = "expected regret of the last half" if kind in EXPLORING else "expected regret"
         heads = ("setting", f"{regret}, seeds {seeds}", f"{regret}, reported seeds")
-        tables.append(Table(f"The grid of {kind}, the chosen setting bold", heads, rows))
+        title = f"The grid of the agent “{CHOSEN[kind].removesuffix(', chosen')}”, the chosen setting bold"
+        tables.append(Table(title, heads, rows, says=f"Where nothing else is said: {usual(kind)}."))
     return [
-        Chart("Cumulative regret", says, "step", "regret", lines),
-        Chart("Cumulative regret without the ε-greedy agents", says, "step", "regret", quiet),
+        Chart(
+            "Cumulative regret as written",
+            f"BBB less greedy at the end, by seed: {interval(numbers['differences']['as written'])}. {over}",
+            "step",
+            "regret",
+            [line(name) for name in (BBB, GREEDY, *EPSILONS)],
+        ),
+        Chart(
+            "Cumulative regret with chosen settings",
+            f"Thompson less greedy at the end, by seed: {interval(numbers['differences']['chosen'])}. {over}",
+            "step",
+            "regret",
+            [line(CHOSEN[kind]) for kind in ("thompson", "greedy", *EXPLORING, "neural-linear")],
+        ),
+        Chart("Cumulative regret without the ε-greedy agents", nearer, "step", "regret", quiet),
         *tables,
     ]
 
 
-def _interval(difference: Mapping[str, float]) -> str:
-    return (
-        f"{difference['mean']:,.0f} (95 % from {difference['low']:,.0f} to {difference['high']:,.0f}, "
-        f"{difference['won']:.0%} of seeds won)"
-    )
+def _bold(name: str, chosen: bool) -> str:
+    setting = name.partition(": ")[2]
+    return f"**{setting}**" if chosen else setting
 
 
 def _mean(values: Sequence[float]) -> str:

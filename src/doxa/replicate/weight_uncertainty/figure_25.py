@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from doxa.judge.bandits import paired
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
 from doxa.replicate.show import Chart, Line, Shown, Table
 from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, CHOSEN, GREEDY
@@ -15,6 +17,7 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
     TAKES,
     Told,
     curve_of,
+    doubt,
     finals,
     played,
     seeds_of,
@@ -39,8 +42,18 @@ def run(ask: Ask) -> Numbers:
         for name in pair
     }
     shares = {setting: share(found[one], found[other]) for setting, (one, other) in pairs.items()}
+    gaps = {
+        setting: asdict(paired(finals(found[one], "expected"), finals(found[other], "expected")))
+        for setting, (one, other) in pairs.items()
+    }
     verdicts = [
-        CLAIM.judged(None if own["share"] is None else own["share"] > 0.5, own, None, seeds_of(ask), setting)
+        CLAIM.judged(
+            None if own["share"] is None else own["share"] > 0.5,
+            own,
+            {"gap": gaps[setting]["se"]},
+            seeds_of(ask),
+            f"{setting}{doubt(gaps[setting], 'of the gap')}",
+        )
         for setting, own in shares.items()
     ]
     return {

@@ -15,6 +15,7 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
     LEFT_OPEN,
     TAKES,
     finals,
+    interval,
     played,
     seeds_of,
     settings_of,
@@ -50,7 +51,7 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         ]
         says = (
             f"{name} regretted less than the greedy agent in {difference['won']:.0%} of {len(seeds)} seeds; the "
-            f"difference is {difference['mean']:,.0f}, 95 % from {difference['low']:,.0f} to {difference['high']:,.0f}."
+            f"difference is {interval(difference)}."
         )
         charts.append(Chart(f"{name} and greedy, game by game", says, "step", "regret", lines))
     rows = [[name, *(f"{v:,.0f}" for v in own)] for name, own in numbers["final"].items()]

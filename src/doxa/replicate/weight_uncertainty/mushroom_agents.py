@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import torch
@@ -187,7 +188,15 @@ def size_of(ask: Ask) -> Size:
 
 def named(setting: Setting) -> str:
     """A setting of a grid in words: what is not as its kind has it by default."""
-    own = {k: v for k, v in asdict(setting).items() if v != getattr(type(setting)(), k)}
+    return _words({k: v for k, v in asdict(setting).items() if v != getattr(type(setting)(), k)})
+
+
+def usual(kind: str) -> str:
+    """What settings of a grid are by default, in the same words."""
+    return _words(asdict(type(GRIDS[kind][0])()))
+
+
+def _words(own: Mapping[str, float | str]) -> str:
     return ", ".join(f"{k.replace('_', ' ')} {v if isinstance(v, str) else f'{v:g}'}" for k, v in own.items())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -206,6 +206,19 @@ def line_of(own: Sequence[Told], name: str, share: float) -> bandits.Line:
     steps = own[0]["steps"]
     found = bandits.slope(rows, share)
     return bandits.Line(found.slope * (len(steps) - 1) / (steps[-1] - steps[0]), found.r2)
+
+
+def interval(difference: Mapping[str, float]) -> str:
+    """A difference by pairs in words."""
+    return (
+        f"{difference['mean']:,.0f} (95 % from {difference['low']:,.0f} to {difference['high']:,.0f}, "
+        f"{100 * difference['won']:.0f} % of seeds won)".replace("-", "−")
+    )
+
+
+def doubt(difference: Mapping[str, float], of: str = "of the difference") -> str:
+    """What a verdict says beside its setting where seeds differ more than agents do."""
+    return f"; zero is within the 95 % interval {of}" if difference["low"] <= 0 <= difference["high"] else ""
 
 
 def settings_of(ask: Ask) -> dict[str, Any]:
