@@ -28,7 +28,7 @@ def attack(
     say = notes(quiet)
     from doxa.judge.robustness import robustness
     from doxa.runs import open_run
-    from doxa.runs.threads import threads
+    from doxa.threads import threads
 
     opened = open_run(run, device)
     held = require_rows(opened, source, encoding, say)

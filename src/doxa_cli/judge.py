@@ -41,7 +41,7 @@ def judge(
     require_free(out, force)
     from doxa.runs import foreign, open_run
     from doxa.runs.folder import RESULT
-    from doxa.runs.threads import threads
+    from doxa.threads import threads
 
     opened = open_run(run, device)
     if table is None and shift is None and samples is None:

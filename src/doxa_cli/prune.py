@@ -30,7 +30,7 @@ def prune(
     say = notes(quiet)
     from doxa.judge.summary import summary
     from doxa.runs import open_run, prune_run
-    from doxa.runs.threads import threads
+    from doxa.threads import threads
 
     whole = open_run(run)
     rows = rows_of(whole, source, encoding, say)

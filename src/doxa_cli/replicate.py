@@ -38,9 +38,10 @@ def replicate(
     if not chosen:
         raise BadInput(f"there is no replication {name!r}{nearest(name, (*TABLE, LIST), most=20)}")
     say = notes(quiet)
+    ask = Ask(full, seeds, device, None if out is None else out / "parts", say, not quiet)  # one: they share parts
     for artefact in chosen:
         say(f"{artefact.name}: {artefact.title} ({artefact.takes[full] or 'some minutes'})")
-        found = perform(artefact, Ask(full, seeds, device, None if out is None else out / "parts", say, not quiet))
+        found = perform(artefact, ask)
         if out is not None:
             say(f"written to {write(out, found)}")
         if as_json:

@@ -71,6 +71,16 @@ def test_agents_that_explore_are_chosen_by_the_last_half() -> None:
     assert plain.chosen == [*plain.grid][1], "at the end of the game late has lost more"
 
 
+def test_a_setting_that_diverged_is_chosen_last_and_told() -> None:
+    ask = Ask()
+    first, second = mushroom_agents.grid("greedy", ask)
+    every = [str(s) for s in (*mushroom_agents.size_of(ask).tuning, *mushrooms.seeds_of(ask))]
+    found = {first: {s: game(1.0) | {"trouble": "NaN"} for s in every}, second: {s: game(9.0) for s in every}}
+    one = Played(ask, "greedy", found)
+    assert one.chosen == second
+    assert [row["diverged"] for row in one.choosing["rows"].values()] == [[*map(int, every)], []]
+
+
 def test_agents_are_the_document_s() -> None:
     agent: Any = Bayes().agent("BBB", 3, Size(50_000, 64, 64, 4096, ()))
     assert agent.policy.draws == agent.learner.samples == 2
@@ -85,7 +95,7 @@ def test_curves_have_their_mean_and_error() -> None:
     own = [{"y": [1.0, None]}, {"y": [3.0, None]}, {"y": [5.0, 7.0]}]
     found = mushrooms.curve_of(own, "y")
     assert found["mean"] == [3.0, 7.0]
-    assert found["se"] == [pytest.approx(2 / 3**0.5, rel=1e-4), 0.0]
+    assert found["se"] == [pytest.approx(2 / 3**0.5, rel=1e-4), None], "one seed has no error"
 
 
 def test_lines_have_their_slope_a_step() -> None:
@@ -114,13 +124,12 @@ def test_games_are_told_thinly_and_add_up() -> None:
 def test_a_game_is_kept_by_all_that_makes_its_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The prior's narrow scale is no setting of a grid, and still another game."""
     small = Size(steps=2, updates=1, batch_size=4, memory=8, tuning=())
-    monkeypatch.setattr(mushroom_agents, "QUICK", small)
     said: list[str] = []
     wanted = [("BBB", Bayes(), 0)]
     for narrow in (math.exp(-6), math.exp(-6), math.exp(-7)):
         monkeypatch.setattr(mushroom_agents, "NARROW", narrow)
         ask = Ask(folder=tmp_path, say=said.append)
-        mushrooms._part(ask, "part", FIXED, "drop_first", wanted)
+        mushrooms._part(ask, "part", small, FIXED, "drop_first", wanted)
     assert [words.partition(":")[2][:5] for words in said] == [" 1 ag", " kept", " 1 ag"]
 
 
@@ -128,7 +137,6 @@ def test_a_game_broken_off_does_not_stand_in_the_way_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = Size(steps=2, updates=1, batch_size=4, memory=8, tuning=())
-    monkeypatch.setattr(mushroom_agents, "QUICK", small)
     ask = Ask(folder=tmp_path)
 
     def broken(*told: Any) -> Any:
@@ -137,9 +145,9 @@ def test_a_game_broken_off_does_not_stand_in_the_way_of_another(
     with monkeypatch.context() as patch:
         patch.setattr(mushrooms, "told", broken)
         with pytest.raises(KeyboardInterrupt):
-            mushrooms._part(ask, "part", FIXED, "drop_first", [("greedy", Plain(), 0)])
+            mushrooms._part(ask, "part", small, FIXED, "drop_first", [("greedy", Plain(), 0)])
     assert [p for p in tmp_path.iterdir() if p.is_dir()], "a checkpoint is left"
-    found = mushrooms._part(ask, "part", FIXED, "drop_first", [("greedy", Plain(), s) for s in (0, 1)])
+    found = mushrooms._part(ask, "part", small, FIXED, "drop_first", [("greedy", Plain(), s) for s in (0, 1)])
     assert {*found["greedy"]} == {"0", "1"}
 
 

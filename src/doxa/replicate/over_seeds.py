@@ -31,5 +31,5 @@ def number(value: float | None, places: int) -> str:
 
 def with_error(of: Mapping[str, Any], places: int) -> str:
     """A summary with so many decimal places: the error has as many, so that a column lines up."""
-    spread = "" if of["se"] is None else f" ± {of['se']:.{places}f}"
-    return f"{of['mean']:.{places}f}{spread}"
+    spread = "" if of["se"] is None else f" ± {of['se']:,.{places}f}"
+    return f"{of['mean']:,.{places}f}{spread}"

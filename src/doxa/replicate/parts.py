@@ -30,7 +30,7 @@ def kept(ask: Ask, name: str, settings: Mapping[str, Any], make: Callable[[], di
     """What `make` gives, or what it gave when it was asked with the same settings before.
 
     Where, when and how long it took to make joins `ask.used`, once, so that a result put together from parts can tell.
-    A `make` that goes on from where it was broken off tells its "seconds" in all, which count for the part.
+    A `make` that goes on from where it was broken off tells its "seconds" in all, or its "legs", which count for it.
     """
     key = stem(name, settings)
     if key not in ask.known:
@@ -43,18 +43,19 @@ def kept(ask: Ask, name: str, settings: Mapping[str, Any], make: Callable[[], di
 
 
 @contextmanager
-def legs(folder: Path | None) -> Iterator[Callable[[], float]]:
-    """How many seconds work has taken that goes on where it was broken off: earlier legs are told by its folder.
+def legs(folder: Path | None) -> Iterator[Callable[[], list[list[float]]]]:
+    """From when to when work went on that continues where it was broken off: earlier legs are told by its folder.
 
     A leg that was killed outright, or that broke off before there was a folder, left no word and does not count.
     """
-    path = None if folder is None else folder / "seconds"
-    start = time.perf_counter() - (float(path.read_text()) if path is not None and path.exists() else 0.0)
+    path = None if folder is None else folder / "legs.json"
+    before = json.loads(path.read_text(encoding="utf-8")) if path is not None and path.exists() else []
+    start = time.time()
     try:
-        yield lambda: time.perf_counter() - start
+        yield lambda: [*before, [start, time.time()]]
     except BaseException:
         if path is not None and path.parent.exists():
-            write_whole(path, f"{time.perf_counter() - start:.1f}")
+            write_whole(path, json.dumps([*before, [start, time.time()]]))
         raise
 
 
@@ -75,8 +76,11 @@ def _read_or_made(
     about = stamp({}, [], start)
     if not str(settings.get("device", ask.device) or "").startswith("cuda"):
         about["device"] = "CPU"
+    earlier = found.pop("legs", [])[:-1]
     about["seconds"] = max(about["seconds"], found.get("seconds", 0.0))
+    about["seconds"] = round(about["seconds"] + sum(end - begin for begin, end in earlier), 1)
     made = {key: about[key] for key in MADE} | {"ended": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    made |= {"earlier": earlier} if earlier else {}
     if path is not None:
         write_whole(path, json.dumps({"settings": told, "made": made, "found": found}) + "\n")
     return {"made": {"part": name, **made}, "found": found}

@@ -67,9 +67,14 @@ def _where_from(used: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def spent(used: Sequence[Mapping[str, Any]]) -> float:
     """How long a device was held by some parts: time that parts made side by side have in common counts once."""
     total = sum(part["seconds"] for part in used if "ended" not in part)
-    known = [(datetime.fromisoformat(part["ended"]).timestamp(), part["seconds"]) for part in used if "ended" in part]
+    spans: list[tuple[float, float]] = []
+    for part in used:
+        if "ended" in part:
+            earlier = [(begun, ended) for begun, ended in part.get("earlier", ())]
+            ended = datetime.fromisoformat(part["ended"]).timestamp()
+            spans += [*earlier, (ended - part["seconds"] + sum(b - a for a, b in earlier), ended)]
     until = -math.inf
-    for begun, ended in sorted((ended - seconds, ended) for ended, seconds in known):
+    for begun, ended in sorted(spans):
         total += max(0.0, ended - max(begun, until))
         until = max(until, ended)
     return float(total)

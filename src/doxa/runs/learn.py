@@ -27,7 +27,7 @@ from doxa.results import write_result
 from doxa.runs.folder import BELIEF, RESULT, RUN, Opened, open_run, read_spec, write_familiarity, write_spec
 from doxa.runs.material import Material
 from doxa.runs.plan import Plan
-from doxa.runs.threads import ROWS, threads
+from doxa.threads import ROWS, threads
 
 EPOCHS, STEPS = 20, 4000  # at least, of a learner that is named, unless said otherwise
 COMPARED = {

@@ -13,7 +13,7 @@ from doxa.errors import BadInput
 from doxa.judge.evidence import evidence
 from doxa.results import write_result
 from doxa.runs.folder import BELIEF, RESULT, TABLE, Opened, open_run, write_spec
-from doxa.runs.threads import threads
+from doxa.threads import threads
 
 
 def prune_run(

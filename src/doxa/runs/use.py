@@ -22,8 +22,8 @@ from doxa.errors import BadInput, shown
 from doxa.judge.recalibration import interval
 from doxa.runs.folder import Opened
 from doxa.runs.material import Material, as_table, gathered, require_known, yes_or_no
-from doxa.runs.threads import threads
 from doxa.tables import FAR, Table, Target, as_words, labels, part, quantities, read
+from doxa.threads import threads
 
 ROWS = 20_000  # at a time
 

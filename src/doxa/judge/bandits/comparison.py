@@ -11,6 +11,8 @@ from torch import Tensor
 
 from doxa.errors import BadInput, whole
 
+Values = Tensor | Sequence[float]
+
 
 @dataclass(frozen=True)
 class Line:
@@ -20,21 +22,22 @@ class Line:
     r2: float
 
 
-def slope(curve: Tensor, share: float = 0.5) -> Line:
+def slope(curve: Values, share: float = 0.5, steps: Values | None = None) -> Line:
     """The line of least squares through the last `share` of a curve [T].
 
     slope = Cov(t, y) / Var(t),  R² = Cov(t, y)² / (Var(t) Var(y))
 
-    A curve that does not move at all is its own line, with R² = 1.
+    A curve that does not move at all is its own line, with R² = 1. `steps` are those of a curve that was thinned; else
+    there is a point for each.
     """
     if not 0 < share <= 1:
         raise BadInput(f"share must be above 0 and at most 1, got {share}")
     y = torch.as_tensor(curve).double()
-    y = y[len(y) - max(2, round(share * len(y))) :]
-    if len(y) < 2:
-        raise BadInput(f"a line needs a curve of two points or more; got {len(y)}")
-    t = torch.arange(len(y), dtype=torch.float64)
-    t, y = t - t.mean(), y - y.mean()
+    t = torch.arange(len(y), dtype=torch.float64) if steps is None else torch.as_tensor(steps).double().to(y.device)
+    if len(y) < 2 or t.shape != y.shape:
+        raise BadInput(f"a line needs a curve of two points or more, and a step for each; got {len(y)} and {len(t)}")
+    last = slice(len(y) - max(2, round(share * len(y))), None)
+    t, y = t[last] - t[last].mean(), y[last] - y[last].mean()
     both = float(t @ y)
     total = float(t @ t) * float(y @ y)
     return Line(both / float(t @ t), both**2 / total if total > 0 else 1.0)
@@ -82,8 +85,9 @@ def student_quantile(q: float, freedom: int) -> float:
     return math.sqrt(freedom) * math.tan(float(theta[i]) + part * float(theta[1] - theta[0]))
 
 
-def thinned(curve: Tensor, points: int = 250) -> tuple[Tensor, Tensor]:
+def thinned(curve: Values, points: int = 250) -> tuple[Tensor, Tensor]:
     """At most so many points of a curve [T], evenly spaced, the last among them: steps counted from 1, and values."""
+    curve = torch.as_tensor(curve)
     points = min(whole("points", points), len(curve))
     at = (torch.arange(1, points + 1, dtype=torch.float64) * len(curve) / points).round().long()
     return at, curve[at - 1]

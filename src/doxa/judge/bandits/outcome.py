@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from doxa.belief import Belief
-from doxa.errors import BadInput, nearest
+from doxa.errors import BadInput, nearest, whole
 from doxa.judge.bandits.agent import Agent
 from doxa.judge.bandits.bandit import Bandit
 
@@ -61,7 +61,7 @@ class Outcome:
         NaN where a window has no such step.
         """
         taken, right = self.taking(action).double(), (self.best == self._number(action)).double()
-        full = len(taken) // window * window
+        full = len(taken) // whole("window", window) * window
         if full == 0:
             raise BadInput(f"window={window} steps, but only {len(taken)} were played; choose a shorter one")
         among = {"all": torch.ones_like(right), "best": right, "not_best": 1 - right}

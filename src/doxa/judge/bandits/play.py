@@ -28,6 +28,7 @@ from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
 from doxa.progress import Progress
 from doxa.randomness import isolated, seed_of
+from doxa.threads import threads
 
 
 def play(
@@ -98,7 +99,8 @@ def play(
                 raise Interrupted(f"stopped before part {number + 1} of {len(groups)} of the game")
             where = game.words.device
             here = torch.cuda.device(where) if where.type == "cuda" else nullcontext()
-            with here, isolated(where), mode(members[0].net, training=True), torch.enable_grad():
+            few = threads(members[0].net, rules.batch_size * len(members))
+            with here, few, isolated(where), mode(members[0].net, training=True), torch.enable_grad():
                 game.go(stop, Progress(progress, rules.steps, 1, game.done, len(group), part, "step"))
             ends = [replace(o, belief=game.belief(i)) for i, o in enumerate(game.outcomes())]
             found |= dict(zip(group, ends, strict=True))
@@ -108,7 +110,7 @@ def play(
 def _agents(agents: Any) -> list[Agent]:
     found = [agents] if isinstance(agents, Agent) else list(agents)
     if not found or not all(isinstance(agent, Agent) for agent in found):
-        raise BadInput("agents must be a list of doxa.judge.bandits.Agent, at least one")
+        raise BadInput("agents must be a list of doxa.judge.bandits.agent(…), at least one")
     seen: set[Any] = set()
     for agent in found:
         key = repr((describe(agent.learner), agent.policy, agent.seed, describe(agent.lr), agent.reward_scale))

@@ -21,7 +21,8 @@ class Thompson:
 
     a = argmaxₐ (1/S) Σₛ E[r | x, a, wₛ],  wₛ ~ q
 
-    One draw is Thompson's own; the mean of several explores less. A draw of an ensemble is one of a member.
+    One draw is Thompson's own; the mean of several explores less. A draw of an ensemble is one of a member; a point
+    has but one, so that it explores nothing.
     Thompson (1933), On the likelihood that one unknown probability exceeds another in view of the evidence of two
     samples; Blundell et al. (2015), Weight uncertainty in neural networks.
     """

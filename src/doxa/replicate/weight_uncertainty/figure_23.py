@@ -8,6 +8,7 @@ from typing import Any
 
 from doxa.judge.bandits import mushrooms, paired
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import summary, with_error
 from doxa.replicate.show import Chart, Line, Shown, Table
 from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, CHOSEN, EXPLORING, GREEDY, GRIDS, usual
 from doxa.replicate.weight_uncertainty.mushrooms import (
@@ -24,9 +25,11 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
     played,
     seeds_of,
     settings_of,
+    slope_error,
 )
 
 NEAR, STRAIGHT = 0.25, 0.99  # to the slope that a random act has, and R²
+LAST = 0.5  # of the curve, which the line is drawn through
 LESS = Claim(
     "C-WU-21",
     "the BBB agent regrets less than the greedy one",
@@ -81,7 +84,14 @@ def run(ask: Ask) -> Numbers:
         for setting, own in differences.items()
     ]
     verdicts += [
-        LINEAR.judged(all(map(_linear, own.values())), own, None, seeds, setting) for setting, own in slopes.items()
+        LINEAR.judged(
+            all(map(_linear, own.values())),
+            own,
+            {name: slope_error(found[name], "regret", LAST) for name in own},
+            seeds,
+            setting,
+        )
+        for setting, own in slopes.items()
     ]
     return {
         "settings": settings_of(ask),
@@ -99,7 +109,7 @@ def run(ask: Ask) -> Numbers:
 
 def _slope(games: Sequence[Told], epsilon: float) -> dict[str, float]:
     """How fast regret grows in the last half, beside ε times what a random act regrets."""
-    lines = {curve: line_of(games, curve, 0.5) for curve in ("regret", "expected")}
+    lines = {curve: line_of(games, curve, LAST) for curve in ("regret", "expected")}
     return {
         "analytic": epsilon * mushrooms().blind_regret,
         **{f"{part}_{curve}": getattr(line, part) for curve, line in lines.items() for part in ("slope", "r2")},
@@ -126,7 +136,10 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     ]
     over = "Means over seeds with their standard errors."
     nearer = f"The same curves, nearer. {over}"
-    ends = [[name, _mean(own["final"]), _mean(own["final_expected"])] for name, own in agents.items()]
+    ends = [
+        [name, *(with_error(summary(own[key]), 0) for key in ("final", "final_expected"))]
+        for name, own in agents.items()
+    ]
     slopes = [
         [name, *(f"{own[key]:.3f}" for key in ("analytic", "slope_regret", "slope_expected", "r2_regret"))]
         for by_name in numbers["slopes"].values()
@@ -151,13 +164,13 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         ),
         Table(
             "Final regret with a column for every letter, 117 of them",
-            ("agent", "realised"),
-            [[name, _mean(own)] for name, own in numbers["letters"].items()],
+            ("agent, as chosen with 95", "realised"),
+            [[name, with_error(summary(own), 0)] for name, own in numbers["letters"].items()],
         ),
     ]
     for kind, own in numbers["grids"].items():
         rows = [
-            [_bold(name, name == own["chosen"]), *(f"{row[k]:,.0f}" for k in ("tuning", "reported"))]
+            [_bold(name, name == own["chosen"]) + _diverged(row), *(f"{row[k]:,.0f}" for k in ("tuning", "reported"))]
             for name, row in own["rows"].items()
         ]
         seeds = " and ".join(map(str, own["tuning_seeds"]))
@@ -185,15 +198,13 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     ]
 
 
+def _diverged(row: Mapping[str, Any]) -> str:
+    return f" (diverged with seeds {', '.join(map(str, row['diverged']))})" if row["diverged"] else ""
+
+
 def _bold(name: str, chosen: bool) -> str:
     setting = name.partition(": ")[2]
     return f"**{setting}**" if chosen else setting
-
-
-def _mean(values: Sequence[float]) -> str:
-    mean = sum(values) / len(values)
-    se = (sum((v - mean) ** 2 for v in values) / max(1, len(values) - 1) / len(values)) ** 0.5
-    return f"{mean:,.0f} ± {se:,.0f}"
 
 
 ARTEFACT = Artefact(

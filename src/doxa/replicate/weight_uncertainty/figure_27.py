@@ -6,18 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
+from doxa.replicate.over_seeds import mean, summary, with_error
 from doxa.replicate.show import Chart, Line, Shown, Table
-from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, WIDES
+from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, WIDES, size_of
 from doxa.replicate.weight_uncertainty.mushrooms import (
     DEPARTURES,
     LEFT_OPEN,
     TAKES,
+    Told,
     curve_of,
     finals,
     line_of,
+    once,
     played,
     seeds_of,
     settings_of,
+    slope_error,
 )
 
 CLAIM = Claim(
@@ -27,49 +31,78 @@ CLAIM = Claim(
     "final realised regret varies by over 20 % with the prior's variance",
 )
 SLOW = "BBB, lr 1e-5"
+LAST, VARIES, ONE = 0.1, 0.2, "one update a step"
 PRIORS = {0.75: "BBB, σ₁ = 0.75", 1.0: BBB, **{wide: f"BBB, σ₁ = {wide:g}" for wide in WIDES}}
 
 
 def run(ask: Ask) -> Numbers:
-    found = played(ask, "thompson").reported
-    shown = [SLOW, *(PRIORS[wide] for wide in sorted(PRIORS))]
-    ends = {name: finals(found[name]) for name in shown}
-    agents = {name: {"regret": curve_of(found[name], "regret"), "final": ends[name]} for name in shown}
-    slopes = {name: line_of(found[name], "expected", 0.1).slope for name in (SLOW, BBB)}
-    means = {wide: sum(ends[name]) / len(ends[name]) for wide, name in sorted(PRIORS.items())}
-    varies = max(means.values()) / min(means.values()) - 1 if min(means.values()) > 0 else None
-    holds = None if varies is None else slopes[SLOW] > 2 * slopes[BBB] and varies > 0.2
-    value = {"slopes": slopes, "varies": varies}
+    found = {f"{size_of(ask).updates} updates a step": played(ask, "thompson").reported, ONE: once(ask)}
+    told = {updates: told_of(games) for updates, games in found.items()}
     return {
         "settings": settings_of(ask),
         "seeds": seeds_of(ask),
-        "verdicts": [CLAIM.judged(holds, value, None, seeds_of(ask), "as written")],
-        "steps": found[BBB][0]["steps"],
-        "agents": agents,
-        "slopes": slopes,
-        "priors": {f"{wide:g}": mean for wide, mean in means.items()},
+        "verdicts": [
+            CLAIM.judged(holds(own), own["value"], own["errors"], seeds_of(ask), f"as written, {updates}")
+            for updates, own in told.items()
+        ],
+        "steps": found[ONE][BBB][0]["steps"],
+        "updates": told,
     }
+
+
+def told_of(games: Mapping[str, Sequence[Told]]) -> dict[str, Any]:
+    """Curves and ends of every agent, and what the claim is decided by."""
+    shown = [SLOW, *(PRIORS[wide] for wide in sorted(PRIORS))]
+    ends = {name: finals(games[name]) for name in shown}
+    priors = {f"{wide:g}": summary(ends[PRIORS[wide]]) for wide in sorted(PRIORS)}
+    means = [mean(ends[PRIORS[wide]]) for wide in PRIORS]
+    return {
+        "agents": {name: {"regret": curve_of(games[name], "regret"), "final": ends[name]} for name in shown},
+        "priors": priors,
+        "value": {
+            **{f"slope, {name}": line_of(games[name], "expected", LAST).slope for name in (SLOW, BBB)},
+            "varies": max(means) / min(means) - 1 if min(means) > 0 else None,
+        },
+        "errors": {
+            **{f"slope, {name}": slope_error(games[name], "expected", LAST) for name in (SLOW, BBB)},
+            "a mean regret": max(own["se"] or 0.0 for own in priors.values()),
+        },
+    }
+
+
+def holds(own: Mapping[str, Any]) -> bool | None:
+    value = own["value"]
+    if value["varies"] is None:
+        return None
+    return bool(value[f"slope, {SLOW}"] > 2 * value[f"slope, {BBB}"] and value["varies"] > VARIES)
 
 
 def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     numbers = found["numbers"]
-    steps, agents = numbers["steps"], numbers["agents"]
+    return [one for updates, own in numbers["updates"].items() for one in _shown(updates, own, numbers["steps"])]
+
+
+def _shown(updates: str, own: Mapping[str, Any], steps: Sequence[int]) -> Sequence[Shown]:
+    agents, value, priors = own["agents"], own["value"], own["priors"]
 
     def lines(names: Sequence[str]) -> list[Line]:
         return [Line(name, steps, agents[name]["regret"]["mean"], agents[name]["regret"]["se"]) for name in names]
 
-    slopes = numbers["slopes"]
     rate = (
-        f"Over the last tenth the expected regret still grows by {slopes[SLOW]:.3g} a step with a rate of 1e-5, and by "
-        f"{slopes[BBB]:.3g} with 1e-4."
+        f"Over the last tenth the expected regret still grows by {value[f'slope, {SLOW}']:.3g} a step with a rate of "
+        f"1e-5, and by {value[f'slope, {BBB}']:.3g} with 1e-4."
     )
-    low, high = (pick(numbers["priors"].items(), key=lambda own: own[1]) for pick in (min, max))
-    prior = f"Mean final regret from {low[1]:,.0f} with σ₁ = {low[0]} to {high[1]:,.0f} with σ₁ = {high[0]}."
-    rows = [[f"{wide:g}", f"{numbers['priors'][f'{wide:g}']:,.0f}"] for wide in sorted(PRIORS)]
+    low, high = (pick(priors, key=lambda wide: priors[wide]["mean"]) for pick in (min, max))
+    prior = (
+        f"Mean final regret from {priors[low]['mean']:,.0f} with σ₁ = {low} to {priors[high]['mean']:,.0f} with "
+        f"σ₁ = {high}."
+    )
+    rows = [[wide, with_error(each, 0)] for wide, each in priors.items()]
+    by_scale = [PRIORS[wide] for wide in sorted(PRIORS)]
     return [
-        Chart("Learning rate", rate, "step", "regret", lines([SLOW, BBB])),
-        Chart("Scale of the wide Gaussian", prior, "step", "regret", lines([PRIORS[w] for w in sorted(PRIORS)])),
-        Table("Mean final regret by the prior's wide scale", ("σ₁", "regret"), rows),
+        Chart(f"Learning rate, {updates}", rate, "step", "regret", lines([SLOW, BBB])),
+        Chart(f"Scale of the wide Gaussian, {updates}", prior, "step", "regret", lines(by_scale)),
+        Table(f"Mean final regret by the prior's wide scale, {updates}", ("σ₁", "regret"), rows),
     ]
 
 
@@ -86,6 +119,7 @@ ARTEFACT = Artefact(
     },
     left_open=(
         *LEFT_OPEN,
+        "steps of learning for each of the game decide what a rate of 1e-5 can do: it is judged with one, too",
         "which prior variances were drawn: σ₁ of 0.1, 0.3, 0.75, 1 and 3 were taken, with −log σ₂ = 6",
     ),
     departures=DEPARTURES,

@@ -81,7 +81,7 @@ def run(ask: Ask) -> Numbers:
             AS_BATCH.judged(
                 abs(mean(slopes["local"]) - SLOPE) <= ROOM and mean(slopes["shared"]) > mean(slopes["local"]),
                 {noise: mean(v) for noise, v in slopes.items()},
-                error(slopes["local"]),
+                {noise: error(v) for noise, v in slopes.items()},
                 own,
                 "a trained belief held still, one draw, batches with replacement",
             ),

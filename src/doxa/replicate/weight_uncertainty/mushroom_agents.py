@@ -27,7 +27,8 @@ FIXED, TOLD = "fixed", "told"
 NOISES: dict[str, tuple[Likelihood, int]] = {FIXED: (gaussian(1.0), 1), TOLD: (gaussian_per_input(least=0.1), 2)}
 # Where beliefs start: at the document's uniform means, or at those of the net as torch starts it.
 STARTS = {"uniform": mean_field(mean=(-0.2, 0.2), rho=(-5.0, -4.0)), "net": mean_field(rho=(-5.0, -4.0))}
-NARROW, HALVING = math.exp(-6), 5000
+NARROW, SHARE, SAMPLES = math.exp(-6), 0.5, 2  # of the prior, and draws a step of learning
+HALVING = 5000
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Bayes:
     noise: str = FIXED
 
     def agent(self, name: str, seed: int, size: Size) -> bandits.agent:
-        learner = variational(scale_mixture(0.5, self.wide, NARROW), samples=2, posterior=STARTS[self.start])
+        learner = variational(scale_mixture(SHARE, self.wide, NARROW), samples=SAMPLES, posterior=STARTS[self.start])
         lr = rate(self.lr, size.shortened(self.halving))
         return bandits.agent(learner, bandits.thompson(self.draws), seed, lr, self.reward_scale, name)
 
@@ -160,6 +161,10 @@ GRIDS: dict[str, tuple[Setting, ...]] = {
         Plain(lr=3e-4, halving=200, reward_scale=10.0, noise=TOLD),
     ),
     "neural-linear": (
+        LastLayer(lr=1e-4, halving=2000, reward_scale=1.0),
+        LastLayer(lr=1e-4, halving=1000, reward_scale=1.0),
+        LastLayer(lr=1e-4, halving=500, reward_scale=1.0),
+        LastLayer(lr=1e-4, halving=1000, reward_scale=1.0, scale=0.3),
         LastLayer(lr=1e-4, halving=1000),
         LastLayer(lr=1e-4, halving=50),
         LastLayer(lr=3e-4, halving=25),
@@ -168,8 +173,9 @@ GRIDS: dict[str, tuple[Setting, ...]] = {
 }
 # Greedy agents that explore have schedules of their own: what they learn from is not what greedy ones do.
 EXPLORING = {"greedy-1-percent": 0.01, "greedy-5-percent": 0.05}
+SLOWER = ((1e-4, 3000), (1e-4, 2000), (1e-4, 1000), (3e-5, 5000), (3e-5, 3000), (1e-5, 10_000), (1e-5, 5000))
 GRIDS |= {
-    kind: tuple(Plain(epsilon=epsilon, halving=halving) for halving in (HALVING, 3000, 2000, 1500, 1000, 500))
+    kind: tuple(Plain(lr=lr, halving=halving, epsilon=epsilon) for lr, halving in SLOWER)
     for kind, epsilon in EXPLORING.items()
 }
 WRITTEN = {"thompson": THOMPSON_WRITTEN, "greedy": GREEDY_WRITTEN}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -15,15 +15,19 @@ from doxa.checkpoint import describe
 from doxa.errors import BadInput
 from doxa.judge import bandits
 from doxa.replicate.contract import Ask
+from doxa.replicate.over_seeds import error
 from doxa.replicate.parts import kept, legs, stem
 from doxa.replicate.weight_uncertainty.mushroom_agents import (
     CHOSEN,
     EXPLORING,
+    FIXED,
     FULL,
-    HALVING,
     HIDDEN,
+    NARROW,
     NOISES,
     QUICK,
+    SAMPLES,
+    SHARE,
     STARTS,
     WRITTEN,
     Setting,
@@ -34,8 +38,7 @@ from doxa.replicate.weight_uncertainty.mushroom_agents import (
 )
 
 POINTS, WINDOWS = 200, 50  # of a curve, and of an eating rate
-
-EDIBLE, POISON = 5.0, 15.0  # the expected regret of an edible one passed, and of a poisonous one eaten
+POISON = 15.0  # the expected regret of a poisonous one eaten
 
 # What an agent did in one game, and the same of a setting's seeds.
 Told = dict[str, Any]
@@ -64,11 +67,16 @@ class Played:
 
     @property
     def chosen(self) -> str:
-        """The setting of the grid with the least mean expected regret on the seeds for choosing.
+        """The setting of the grid with the least mean expected regret on the seeds for choosing, and no divergence.
 
         Of agents that explore, the least in the last half of the game, where their slope is measured.
         """
-        return min(self.grid, key=lambda name: self._regret(name, size_of(self.ask).tuning))
+        tuning = size_of(self.ask).tuning
+        return min(self.grid, key=lambda name: (len(self._troubles(name, tuning)), self._regret(name, tuning)))
+
+    def _troubles(self, name: str, seeds: Sequence[int]) -> list[int]:
+        """The seeds with which a setting diverged: one that does is chosen before none."""
+        return [seed for seed in seeds if self.games[name][str(seed)].get("trouble")]
 
     def _regret(self, name: str, seeds: Sequence[int], curve: str = "expected") -> float:
         """The mean over seeds of the regret that decides: at the end, less that at half-time where agents explore."""
@@ -92,6 +100,7 @@ class Played:
                 "tuning": self._regret(name, tuning),
                 "reported": self._regret(name, seeds),
                 "reported_realised": self._regret(name, seeds, "regret"),
+                "diverged": self._troubles(name, (*tuning, *seeds)),
             }
             for name, setting in self.grid.items()
         }
@@ -101,9 +110,20 @@ class Played:
 def played(ask: Ask, kind: str) -> Played:
     """All agents of a kind on the 95 columns of the document."""
     size, seeds = size_of(ask), seeds_of(ask)
+    # Agents that explore play as one program, however often they do.
+    program, kinds = ("exploring", tuple(EXPLORING)) if kind in EXPLORING else (kind, (kind,))
+    settings = {name: setting for each in kinds for name, setting in grid(each, ask).items()}
     wanted = [(name, setting, seed) for name, setting in WRITTEN.get(kind, {}).items() for seed in seeds]
-    wanted += [(name, setting, seed) for name, setting in grid(kind, ask).items() for seed in (*size.tuning, *seeds)]
-    return Played(ask, kind, _games(ask, kind, "drop_first", wanted))
+    wanted += [(name, setting, seed) for name, setting in settings.items() for seed in (*size.tuning, *seeds)]
+    return Played(ask, kind, _games(ask, program, "drop_first", wanted))
+
+
+def once(ask: Ask) -> dict[str, list[Told]]:
+    """The document's Thompson agents with one step of learning for each of the game, by the reported seeds."""
+    size, seeds = replace(size_of(ask), updates=1), seeds_of(ask)
+    wanted = [(name, setting, seed) for name, setting in WRITTEN["thompson"].items() for seed in seeds]
+    found = _part(ask, "mushrooms-thompson-once-drop_first", size, FIXED, "drop_first", wanted)
+    return {name: [own[str(seed)] for seed in seeds] for name, own in found.items()}
 
 
 def by_letters(found: Played) -> list[Told]:
@@ -120,13 +140,15 @@ def _games(ask: Ask, kind: str, encoding: str, wanted: Sequence[tuple[str, Setti
     for noise in NOISES:
         own = [one for one in wanted if one[1].noise == noise]
         if own:
-            found |= _part(ask, f"mushrooms-{kind}-{noise}-{encoding}", noise, encoding, own)
+            found |= _part(ask, f"mushrooms-{kind}-{noise}-{encoding}", size_of(ask), noise, encoding, own)
     return found
 
 
-def _part(ask: Ask, part: str, noise: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]) -> Games:
+def _part(
+    ask: Ask, part: str, size: Size, noise: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]
+) -> Games:
     """Games as one program, kept when they are finished and resumed when they were not."""
-    size, (likelihood, outputs) = size_of(ask), NOISES[noise]
+    likelihood, outputs = NOISES[noise]
     agents = [setting.agent(name, seed, size) for name, setting, seed in wanted]
     settings = {
         "size": asdict(size),
@@ -134,13 +156,13 @@ def _part(ask: Ask, part: str, noise: str, encoding: str, wanted: Sequence[tuple
         "net": HIDDEN,
         "likelihood": repr(likelihood),
     }
+    # By its settings: a game that was broken off does not stand in the way of another.
+    folder = None if ask.folder is None else ask.folder / stem(part, settings)
 
     def make() -> dict[str, Any]:
         bandit = bandits.mushrooms(encoding)
-        # By its settings: a game that was broken off does not stand in the way of another.
-        folder = None if ask.folder is None else ask.folder / stem(part, settings)
         ask.say(f"{part}: {len(agents)} agents, {size.steps:,} steps of {size.updates} updates")
-        with legs(folder) as seconds:
+        with legs(folder) as spans:
             outcomes = bandits.play(
                 [net(bandit.inputs.shape[1], outputs, agent.seed) for agent in agents],
                 bandit,
@@ -159,11 +181,11 @@ def _part(ask: Ask, part: str, noise: str, encoding: str, wanted: Sequence[tuple
         found: Games = {}
         for (name, _, seed), outcome in zip(wanted, outcomes, strict=True):
             found.setdefault(name, {})[str(seed)] = told(outcome, size)
-        if folder is not None:
-            shutil.rmtree(folder)
-        return {"games": found, "seconds": seconds()}
+        return {"games": found, "legs": spans()}
 
     games: Games = kept(ask, part, settings, make)["games"]
+    if folder is not None and folder.exists():  # only when its result is on the disk
+        shutil.rmtree(folder)
     return games
 
 
@@ -187,7 +209,7 @@ def curve_of(own: Sequence[Told], name: str) -> dict[str, list[float | None]]:
     rows = torch.tensor([[math.nan if v is None else v for v in game[name]] for game in own], dtype=torch.float64)
     seen = rows.isfinite().sum(0)
     mean = rows.nanmean(0)
-    se = ((rows - mean).square().nansum(0) / (seen - 1).clamp_min(1) / seen.clamp_min(1)).sqrt()
+    se = ((rows - mean).square().nansum(0) / (seen - 1) / seen).sqrt()  # no number where one seed has it
     return {"mean": _rounded(mean), "se": _rounded(se)}
 
 
@@ -201,11 +223,14 @@ def finals(own: Sequence[Told], name: str = "regret") -> list[float]:
 
 
 def line_of(own: Sequence[Told], name: str, share: float) -> bandits.Line:
-    """The line through the end of the mean curve, its slope a step."""
+    """The line through the end of the mean curve."""
     rows = torch.tensor([game[name] for game in own], dtype=torch.float64).mean(0)
-    steps = own[0]["steps"]
-    found = bandits.slope(rows, share)
-    return bandits.Line(found.slope * (len(steps) - 1) / (steps[-1] - steps[0]), found.r2)
+    return bandits.slope(rows, share, own[0]["steps"])
+
+
+def slope_error(own: Sequence[Told], name: str, share: float) -> float | None:
+    """The standard error of that line's slope over seeds: the mean of their own slopes is the slope of their mean."""
+    return error([line_of([game], name, share).slope for game in own])
 
 
 def interval(difference: Mapping[str, float]) -> str:
@@ -228,17 +253,18 @@ def settings_of(ask: Ask) -> dict[str, Any]:
         **asdict(size),
         "hidden": HIDDEN,
         "likelihoods": {name: repr(likelihood) for name, (likelihood, _) in NOISES.items()},
-        "halving_of_the_rate": size.shortened(HALVING),
         "starts": {name: repr(start) for name, start in STARTS.items()},
-        "prior_share": 0.5,
+        "prior": {"share": SHARE, "narrow": NARROW},
+        "samples": SAMPLES,
+        "as_written": {name: asdict(setting) for own in WRITTEN.values() for name, setting in own.items()},
     }
 
 
 LEFT_OPEN = (
     f"steps of learning for each step of the game: {FULL.updates} minibatches of {FULL.batch_size}, each drawn "
     "uniformly from the memory; Blundell et al. (2015) took 64 of 64",
-    "the noise of the reward: Gaussian of scale 1, or of reward_scale where rewards are divided by one; some settings "
-    "of the grids let the net tell the noise of each mushroom and action",
+    "the noise of the reward: Gaussian of scale 1, or of scale 10 where rewards are divided by 10 (“reward scale 10”); "
+    "some settings of the grids let the net tell the noise of each mushroom and action (“noise told”)",
     "the prior's share of the wide Gaussian: 1/2; samples a step of learning: 2; the KL is weighed 1/4096 an example",
     "which letters have no column: the first of each trait, which leaves the document's 95",
     "mushrooms come with replacement, each as likely as any other; the regret of the 4,096 random actions before the "

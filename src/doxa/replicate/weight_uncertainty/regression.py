@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -266,26 +266,20 @@ def _functions(belief: Belief, draws: int) -> Callable[[Any], Tensor]:
     return lambda x: belief.predict(x, draws).outputs[..., 0]
 
 
-def ensembles(ask: Ask) -> Mapping[str, Records]:
-    """Twenty-five plain nets, and as many trained with dropout, for each seed: bands over nets, not over draws."""
+def ensembles(ask: Ask, kind: str) -> list[dict[str, Any]]:
+    """Twenty-five nets, plain or trained with dropout, for each seed: bands over nets, not over draws."""
     own = ensemble_seeds(ask)
     kinds: dict[str, Learner] = {"plain": doxa.learners.point(), "dropout": doxa.learners.dropout(0.5)}
-    return {
-        kind: kept(
-            ask,
-            f"regression-ensemble-{kind}",
-            settings(ask, PLAIN_RATE)
-            | {
-                "kind": kind,
-                "ensemble": size(ask).ensemble,
-                "seeds": own,
-                "members": "each with a seed of its own for batches and masks",
-                "device": ask.device or "cpu",
-            },
-            partial(_ensemble, ask, kind, learner, own),
-        )
-        for kind, learner in kinds.items()
+    told = settings(ask, PLAIN_RATE) | {
+        "kind": kind,
+        "ensemble": size(ask).ensemble,
+        "seeds": own,
+        "members": "each with a seed of its own for batches and masks",
+        "device": ask.device or "cpu",
     }
+    make = partial(_ensemble, ask, kind, kinds[kind], own)
+    found: list[dict[str, Any]] = kept(ask, f"regression-ensemble-{kind}", told, make)[kind]
+    return found
 
 
 def _ensemble(ask: Ask, kind: str, learner: Learner, own: Sequence[int]) -> Records:

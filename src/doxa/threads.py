@@ -1,4 +1,4 @@
-"""How many threads a run works with."""
+"""How many threads work is shared by."""
 
 from __future__ import annotations
 
