@@ -133,6 +133,24 @@ def test_a_game_is_kept_by_all_that_makes_its_agents(tmp_path: Path, monkeypatch
     assert [words.partition(":")[2][:5] for words in said] == [" 1 ag", " kept", " 1 ag"]
 
 
+def test_a_wider_grid_plays_its_new_agents_alone(tmp_path: Path) -> None:
+    small = Size(steps=4, updates=1, batch_size=4, memory=8, tuning=())
+    said: list[str] = []
+
+    def games(*seeds: int, size: Size = small) -> tuple[Any, Ask]:
+        ask = Ask(folder=tmp_path, say=said.append)
+        return mushrooms._part(ask, "part", size, FIXED, "drop_first", [("greedy", Plain(), s) for s in seeds]), ask
+
+    first, _ = games(0, 1)
+    second, ask = games(1, 2, 0)
+    assert [words.partition(":")[2][:9] for words in said] == [" 2 agents", " kept fro", " 1 agents"]
+    assert {*second["greedy"]} == {"0", "1", "2"}
+    assert second["greedy"]["1"] == first["greedy"]["1"]
+    assert len(ask.used) == 2, "both programs are told of"
+    games(0, size=Size(steps=5, updates=1, batch_size=4, memory=8, tuning=()))
+    assert said[-1].startswith("part: 1 agents"), "a game of another length is another game"
+
+
 def test_a_game_broken_off_does_not_stand_in_the_way_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,6 +41,15 @@ def kept(ask: Ask, name: str, settings: Mapping[str, Any], make: Callable[[], di
         ask.used.append(part["made"])
     found: dict[str, Any] = part["found"]
     return found
+
+
+def before(ask: Ask, name: str) -> list[dict[str, Any]]:
+    """The settings of every part of a name that is kept, whatever they are."""
+    if ask.folder is None:
+        return []
+    pattern = re.compile(re.escape(name) + "-[0-9a-f]{12}[.]json")
+    found = sorted(path for path in ask.folder.glob("*.json") if pattern.fullmatch(path.name))
+    return [json.loads(path.read_text(encoding="utf-8"))["settings"] for path in found]
 
 
 @contextmanager

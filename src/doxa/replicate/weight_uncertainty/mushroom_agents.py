@@ -91,11 +91,13 @@ class LastLayer:
     halving: int = HALVING
     reward_scale: float = 10.0
     scale: float = 1.0
+    every: int = 1  # steps of the game from one posterior to the next
     noise: str = FIXED
 
     def agent(self, name: str, seed: int, size: Size) -> bandits.agent:
         lr = rate(self.lr, size.shortened(self.halving))
-        return bandits.agent(point(), bandits.neural_linear(self.scale), seed, lr, self.reward_scale, name)
+        policy = bandits.neural_linear(self.scale, self.every)
+        return bandits.agent(point(), policy, seed, lr, self.reward_scale, name)
 
 
 Setting = Bayes | Plain | LastLayer
@@ -161,10 +163,8 @@ GRIDS: dict[str, tuple[Setting, ...]] = {
         Plain(lr=3e-4, halving=200, reward_scale=10.0, noise=TOLD),
     ),
     "neural-linear": (
-        LastLayer(lr=1e-4, halving=2000, reward_scale=1.0),
-        LastLayer(lr=1e-4, halving=1000, reward_scale=1.0),
-        LastLayer(lr=1e-4, halving=500, reward_scale=1.0),
-        LastLayer(lr=1e-4, halving=1000, reward_scale=1.0, scale=0.3),
+        LastLayer(lr=1e-4, halving=2000, reward_scale=1.0, every=20),
+        LastLayer(lr=1e-4, halving=1000, reward_scale=1.0, every=20),
         LastLayer(lr=1e-4, halving=1000),
         LastLayer(lr=1e-4, halving=50),
         LastLayer(lr=3e-4, halving=25),

@@ -16,7 +16,7 @@ from doxa.errors import BadInput
 from doxa.judge import bandits
 from doxa.replicate.contract import Ask
 from doxa.replicate.over_seeds import error
-from doxa.replicate.parts import kept, legs, stem
+from doxa.replicate.parts import before, kept, legs, stem
 from doxa.replicate.weight_uncertainty.mushroom_agents import (
     CHOSEN,
     EXPLORING,
@@ -36,6 +36,7 @@ from doxa.replicate.weight_uncertainty.mushroom_agents import (
     net,
     size_of,
 )
+from doxa.results import plain
 
 POINTS, WINDOWS = 200, 50  # of a curve, and of an eating rate
 POISON = 15.0  # the expected regret of a poisonous one eaten
@@ -147,15 +148,40 @@ def _games(ask: Ask, kind: str, encoding: str, wanted: Sequence[tuple[str, Setti
 def _part(
     ask: Ask, part: str, size: Size, noise: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]
 ) -> Games:
+    """Games as one program, but for those that are kept from before: an agent is in company what it is alone."""
+    asked = {(name, str(seed)): plain(describe(setting.agent(name, seed, size))) for name, setting, seed in wanted}
+    found: Games = {}
+    for told in before(ask, part):
+        here = [key for key, agent in asked.items() if agent in told["agents"]]
+        if here and told == plain(_settings(told["agents"], size, noise)):
+            games: Games = kept(ask, part, told, _never)["games"]
+            for name, seed in here:
+                found.setdefault(name, {})[seed] = games[name][seed]
+                del asked[name, seed]
+    missing = [one for one in wanted if (one[0], str(one[2])) in asked]
+    new = _program(ask, part, size, noise, encoding, missing) if missing else {}
+    for name, own in new.items():
+        found.setdefault(name, {}).update(own)
+    return found
+
+
+def _never() -> dict[str, Any]:
+    raise AssertionError("what is kept is not made again")
+
+
+def _settings(agents: Sequence[Any], size: Size, noise: str) -> dict[str, Any]:
+    """What a game is found again by."""
+    return {"size": asdict(size), "agents": agents, "net": HIDDEN, "likelihood": repr(NOISES[noise][0])}
+
+
+def _program(
+    ask: Ask, part: str, size: Size, noise: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]
+) -> Games:
     """Games as one program, kept when they are finished and resumed when they were not."""
     likelihood, outputs = NOISES[noise]
     agents = [setting.agent(name, seed, size) for name, setting, seed in wanted]
-    settings = {
-        "size": asdict(size),
-        "agents": [describe(agent) for agent in agents],  # with all that a setting does not name: prior, start, samples
-        "net": HIDDEN,
-        "likelihood": repr(likelihood),
-    }
+    # With all that a setting does not name: prior, start, samples.
+    settings = _settings([describe(agent) for agent in agents], size, noise)
     # By its settings: a game that was broken off does not stand in the way of another.
     folder = None if ask.folder is None else ask.folder / stem(part, settings)
 
