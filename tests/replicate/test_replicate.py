@@ -213,6 +213,22 @@ def test_the_command_lists_and_re_creates(tmp_path: Path, capsys: pytest.Capture
     assert "did you mean" in capsys.readouterr().err
 
 
+def test_artefacts_of_one_command_share_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a folder, too."""
+    from doxa_cli.app import main
+
+    made: list[int] = []
+
+    def run(ask: Ask) -> dict[str, Any]:
+        kept(ask, "part", {}, lambda: {"value": made.append(1)})
+        return {}
+
+    both = {name: Artefact(name, "One", (), run) for name in ("made-up/one", "made-up/two")}
+    monkeypatch.setattr("doxa.replicate.TABLE", both)
+    assert main(["replicate", "made-up", "--quiet"]) == 0
+    assert made == [1]
+
+
 def test_an_unknown_name_is_bad_input() -> None:
     from doxa_cli.replicate import replicate
 

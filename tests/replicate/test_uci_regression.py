@@ -18,7 +18,7 @@ from doxa.errors import BadInput
 from doxa.nets import mlp
 from doxa.replicate import OPEN, TABLE, Ask, perform
 from doxa.replicate.weight_uncertainty import uci_regression as benchmark
-from doxa.replicate.weight_uncertainty.uci_regression import published
+from doxa.replicate.weight_uncertainty.uci_regression import published, tables
 from doxa.replicate.weight_uncertainty.uci_regression.contest import WIDENINGS, Contest, Size, contest
 from doxa.replicate.weight_uncertainty.uci_regression.density import grid_noise, log_density, squared_error
 from doxa.replicate.weight_uncertainty.uci_regression.ended import Ended
@@ -84,6 +84,7 @@ def test_many_rows_are_set_aside_once() -> None:
 
 
 def test_a_split_that_is_not_there_is_bad_input() -> None:
+    standardised(NAME, [0])
     with pytest.raises(BadInput, match="splits 0 to 19"):
         standardised(NAME, [20])
     with pytest.raises(BadInput, match="splits 0 to 19"):
@@ -233,14 +234,22 @@ def test_a_gpu_finds_much_the_same(found: dict[str, Any]) -> None:
         assert scores["log_likelihood"]["mean"] == pytest.approx(here, abs=0.2)
 
 
+def test_a_mean_that_is_one_split_s_is_said_to_be() -> None:
+    rmse = {"rmse": {"each": [4.9, 10.2, 293.9, 4.6, 4.5]}}
+    said = tables._far_out(
+        {"protein-tertiary-structure": {"dropout": rmse, "ensemble": {"rmse": {"each": [4.6, 4.7]}}}}
+    )
+    assert said == " With dropout on Protein it is from 4.5 to 294 over splits, 4.9 in the median."
+
+
 def test_tables_stand_beside_the_published_figures(found: dict[str, Any]) -> None:
-    tables = TABLE["weight-uncertainty/uci-regression"].show(found)
-    assert [table.title.split()[0] for table in tables] == ["Log-likelihood", "RMSE", "What"]
-    for table in tables:
+    shown = TABLE["weight-uncertainty/uci-regression"].show(found)
+    assert [table.title.split()[0] for table in shown] == ["Log-likelihood", "RMSE", "What"]
+    for table in shown:
         assert {len(row) for row in table.rows} == {len(table.heads)}
-    for table in tables[:2]:
+    for table in shown[:2]:
         assert all(any(cell.startswith("**") for cell in column) for column in list(zip(*table.rows, strict=True))[1:])
-    assert any("-2.41" in cell for row in tables[0].rows for cell in row)
+    assert any("-2.41" in cell for row in shown[0].rows for cell in row)
 
 
 def test_the_claim_is_held_against_the_best_of_three_variational_figures() -> None:

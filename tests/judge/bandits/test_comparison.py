@@ -44,6 +44,14 @@ def test_the_line_is_that_of_least_squares() -> None:
     assert slope(torch.ones(10)).slope == 0.0
     with pytest.raises(BadInput, match="share"):
         slope(y, 0.0)
+    with pytest.raises(BadInput, match="a step for each; got 3 and 2"):
+        slope([1.0, 2.0, 3.0], steps=[1, 2])
+
+
+def test_the_slope_of_a_thin_curve_is_that_of_the_curve() -> None:
+    curve = [0.3 * t for t in range(10_000)]
+    at, values = thinned(curve, 100)
+    assert slope(values, steps=at).slope == pytest.approx(slope(curve).slope) == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("length", [1, 3, 250, 251, 50_000])

@@ -182,6 +182,8 @@ def test_accounts_against_a_plain_count() -> None:
         assert int(found.false_positives("b")[t]) == wrong
         assert int(found.false_negatives("b")[t]) == missed
     assert float(found.expected_regret[-1]) == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(BadInput, match="window"):
+        found.rates("b", 0)
     shares = found.rates("b", 50)
     for w in range(4):
         pairs = list(zip(best, taken, strict=True))[50 * w : 50 * w + 50]

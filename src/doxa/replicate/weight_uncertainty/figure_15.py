@@ -109,7 +109,8 @@ ARTEFACT = Artefact(
     claims=(NO_SOONER,),
     reference={"differences": {"shared": 444.8, "local": 244.0, "ratio": 0.549}},
     left_open=(
-        "when it has converged: within 5 % of its end, and at 95 % of the way there, as in table 1",
+        "when it has converged: within 5 % of its end, and at 95 % of the way there, as in table 1; the former mostly "
+        "comes just after the rate is halved",
         "the prior: its caption says σ = 1, its text e⁻¹; both were run",
         "over which epochs the variance is taken: all of them, and the last third, where F no longer falls steeply",
     ),

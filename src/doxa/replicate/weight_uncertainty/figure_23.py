@@ -14,7 +14,6 @@ from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, CHOSEN, EXPLO
 from doxa.replicate.weight_uncertainty.mushrooms import (
     DEPARTURES,
     LEFT_OPEN,
-    TAKES,
     Told,
     by_letters,
     curve_of,
@@ -221,7 +220,7 @@ ARTEFACT = Artefact(
     },
     left_open=LEFT_OPEN,
     departures=DEPARTURES,
-    takes=TAKES,
+    takes=("some seconds", "twenty minutes on a GPU, up to five of its games at a time"),
     show=show,
     group="bandits",
 )

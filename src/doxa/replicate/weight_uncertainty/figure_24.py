@@ -12,7 +12,6 @@ from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, CHOSEN, GREED
 from doxa.replicate.weight_uncertainty.mushrooms import (
     DEPARTURES,
     LEFT_OPEN,
-    TAKES,
     WINDOWS,
     curve_of,
     played,
@@ -71,7 +70,7 @@ ARTEFACT = Artefact(
     },
     left_open=LEFT_OPEN,
     departures=DEPARTURES,
-    takes=TAKES,
+    takes=("some seconds", "fifteen minutes on a GPU, its games shared with figure 23"),
     show=show,
     group="bandits",
 )

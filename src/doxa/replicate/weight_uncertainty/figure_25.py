@@ -14,7 +14,6 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
     DEPARTURES,
     LEFT_OPEN,
     POISON,
-    TAKES,
     Told,
     curve_of,
     doubt,
@@ -112,7 +111,7 @@ ARTEFACT = Artefact(
     },
     left_open=LEFT_OPEN,
     departures=DEPARTURES,
-    takes=TAKES,
+    takes=("some seconds", "fifteen minutes on a GPU, its games shared with figure 23"),
     show=show,
     group="bandits",
 )

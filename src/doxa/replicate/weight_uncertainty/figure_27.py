@@ -12,7 +12,6 @@ from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, WIDES, size_o
 from doxa.replicate.weight_uncertainty.mushrooms import (
     DEPARTURES,
     LEFT_OPEN,
-    TAKES,
     Told,
     curve_of,
     finals,
@@ -123,7 +122,7 @@ ARTEFACT = Artefact(
         "which prior variances were drawn: σ₁ of 0.1, 0.3, 0.75, 1 and 3 were taken, with −log σ₂ = 6",
     ),
     departures=DEPARTURES,
-    takes=TAKES,
+    takes=("some seconds", "sixteen minutes on a GPU, most of its games shared with figure 23"),
     show=show,
     group="bandits",
 )

@@ -307,7 +307,3 @@ DEPARTURES: dict[str, tuple[str, ...]] = {
         "and no verdict; those of ε-greedy agents by their regret in the last half, where their slope is measured",
     ),
 }
-TAKES = (
-    "a few seconds",
-    "twenty minutes on a GPU with up to five of its nine games, which the figures share, at a time",
-)

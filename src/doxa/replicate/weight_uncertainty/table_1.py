@@ -99,7 +99,8 @@ ARTEFACT = Artefact(
     reference={"lppd by −log σ": DOCUMENT},
     left_open=(
         "when a free energy has converged: within 5 % of its end, which is near 0, and at 95 % of the way there from "
-        "the first epoch; claims about it are judged by both",
+        "the first epoch; claims about it are judged by both. The former mostly comes just after the rate is halved, "
+        "after a third or two thirds of the epochs, and so tells of that as much as of the prior",
         "over how many points the lppd is averaged, and whether it is: the mean over 1,000 on [−0.5, 1.5]",
         "the noise inside it: σ_ε = 0.1, as in training",
     ),

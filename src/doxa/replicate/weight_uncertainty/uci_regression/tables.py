@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from doxa.replicate.over_seeds import with_error
@@ -30,12 +31,24 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     reached = found["numbers"]["reached"]
     nats = f"{BESIDE} The best of Wu et al. (2019) is reached within our error on {sum(reached.values())} of "
     nats += f"{len(reached)}."
-    units = f"{BESIDE} In the target's own unit; Wu et al. give none."
+    units = f"{BESIDE} In the target's own unit; Wu et al. give none.{_far_out(sets)}"
     return [
         _compared("Log-likelihood of a test row, in nats", nats, sets, "log_likelihood", LOG_LIKELIHOOD, max),
         _compared("RMSE", units, sets, "rmse", RMSE, min),
         _chosen(sets),
     ]
+
+
+def _far_out(sets: Mapping[str, Methods]) -> str:
+    """Where a mean over splits is that of one split: an error more than twice the median."""
+    found = ""
+    for name, own in sets.items():
+        for method, scores in own.items():
+            each = sorted(scores["rmse"]["each"])
+            if each[-1] > 2 * median(each):
+                ends = f"from {each[0]:.3g} to {each[-1]:.3g} over splits, {median(each):.3g} in the median"
+                found += f" With {method} on {SHORT[name]} it is {ends}."
+    return found
 
 
 def _compared(
