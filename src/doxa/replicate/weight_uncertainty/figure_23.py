@@ -220,7 +220,7 @@ ARTEFACT = Artefact(
     },
     left_open=LEFT_OPEN,
     departures=DEPARTURES,
-    takes=("some seconds", "twenty minutes on a GPU, up to five of its games at a time"),
+    takes=("some seconds", "twenty minutes on a GPU, and half an hour on two cores for two of its settings"),
     show=show,
     group="bandits",
 )
