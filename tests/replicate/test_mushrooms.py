@@ -14,7 +14,7 @@ from doxa.contracts import Moment
 from doxa.judge import bandits
 from doxa.replicate import TABLE, Ask, perform, write
 from doxa.replicate.show import Chart
-from doxa.replicate.weight_uncertainty import figure_25, mushroom_agents, mushrooms
+from doxa.replicate.weight_uncertainty import figure_25, figure_27, mushroom_agents, mushrooms
 from doxa.replicate.weight_uncertainty.mushroom_agents import CHOSEN, FIXED, GRIDS, Bayes, Plain, Size
 from doxa.replicate.weight_uncertainty.mushrooms import Played
 
@@ -79,6 +79,26 @@ def test_a_setting_that_diverged_is_chosen_last_and_told() -> None:
     one = Played(ask, "greedy", found)
     assert one.chosen == second
     assert [row["diverged"] for row in one.choosing["rows"].values()] == [[*map(int, every)], []]
+
+
+@pytest.mark.parametrize(
+    ("slow", "priors", "holds"), [(9.0, 2.0, True), (1.5, 2.0, False), (9.0, 1.1, False), (9.0, 0.0, None)]
+)
+def test_rate_and_prior_matter_only_where_both_do(slow: float, priors: float, holds: Any) -> None:
+    """The slope with the lower rate in units of the other's, and the largest regret of a prior in units of the rest."""
+    games = {name: [game(100.0), game(100.0)] for name in mushroom_agents.THOMPSON_WRITTEN}
+    games["BBB, lr 1e-5"] = [game(100.0 * slow)] * 2
+    games["BBB, σ₁ = 3"] = [game(100.0 * priors)] * 2
+    own = figure_27.told_of(games)
+    assert figure_27.holds(own) is holds
+    assert own["errors"]["slope, BBB"] == 0.0
+
+
+def test_one_update_a_step_is_another_game(tmp_path: Path) -> None:
+    ask = Ask(folder=tmp_path)
+    mushrooms.once(ask)
+    (path,) = tmp_path.glob("*.json")
+    assert json.loads(path.read_text())["settings"]["size"]["updates"] == 1 < mushroom_agents.size_of(ask).updates
 
 
 def test_agents_are_the_document_s() -> None:
@@ -149,6 +169,34 @@ def test_a_wider_grid_plays_its_new_agents_alone(tmp_path: Path) -> None:
     assert len(ask.used) == 2, "both programs are told of"
     games(0, size=Size(steps=5, updates=1, batch_size=4, memory=8, tuning=()))
     assert said[-1].startswith("part: 1 agents"), "a game of another length is another game"
+
+
+def test_a_game_under_way_is_gone_on_with_and_no_checkpoint_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where some of its agents have finished games of their own since."""
+    small = Size(steps=2, updates=1, batch_size=4, memory=8, tuning=())
+    said: list[str] = []
+
+    def games(*seeds: int) -> Any:
+        ask = Ask(folder=tmp_path, say=said.append)
+        return mushrooms._part(ask, "part", small, FIXED, "drop_first", [("greedy", Plain(), s) for s in seeds])
+
+    def broken(*told: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mushrooms, "told", broken)
+        with pytest.raises(KeyboardInterrupt):
+            games(0, 1)
+    (under_way,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    games(0)
+    games(0, 1)
+    assert [words.partition(":")[2][:9] for words in said] == [" 2 agents", " 1 agents", " 2 agents"]
+    assert not under_way.exists()
+    under_way.mkdir()  # as if it was killed between its result and this
+    games(1, 0)
+    assert not under_way.exists()
 
 
 def test_a_game_broken_off_does_not_stand_in_the_way_of_another(

@@ -134,31 +134,32 @@ def test_a_part_that_is_asked_for_twice_is_made_and_counted_once(on_disk: bool, 
 def test_the_time_of_work_that_was_broken_off_is_that_of_all_its_legs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What others did between two legs is not its own, and not counted twice."""
-    clock = iter([0.0, 30.0, 100.0, 150.0, 200.0, 207.0])
-    ask = Ask(folder=tmp_path)
+    """What others did between two legs is not its own; and what a result tells of them is what they were."""
+    at = "2026-01-01T00:{:02}:00.000+00:00".format
+    clock = map(at, (0, 10, 30, 40))
+    ask = Ask(full=True, folder=tmp_path)
 
-    def leg(folder: Path | None, ends: bool = True) -> dict[str, Any]:
+    def leg(ends: bool) -> dict[str, Any]:
         with monkeypatch.context() as patch:
-            patch.setattr("doxa.replicate.parts.time.time", lambda: next(clock))
-            with legs(folder) as spans:
+            patch.setattr("doxa.replicate.parts._now", lambda: next(clock))
+            with legs(tmp_path) as spans:
                 if not ends:
                     raise KeyboardInterrupt
                 return {"value": 1, "legs": spans()}
 
     with pytest.raises(KeyboardInterrupt):
-        kept(ask, "part", {}, lambda: leg(tmp_path, ends=False))
-    assert kept(ask, "part", {}, lambda: leg(tmp_path)) == {"value": 1}
-    (part,) = ask.used
-    assert part["earlier"] == [[0.0, 30.0]]
-    assert part["seconds"] == pytest.approx(30, abs=5), "the first leg, and what this one really took"
-    assert leg(None)["legs"] == [[200.0, 207.0]]
+        kept(ask, "part", {}, lambda: leg(ends=False))
+    found = perform(Artefact("a/b", "", (), lambda ask: kept(ask, "part", {}, lambda: leg(ends=True))), ask)
+    assert found["numbers"] == {"value": 1}
+    (part,) = found["parts"]
+    assert part["earlier"] == [[at(0), at(10)]]
+    assert part["seconds"] == pytest.approx(600, abs=5), "the first leg, and what this one really took"
 
 
 def test_what_went_on_between_two_legs_counts_once() -> None:
-    ended = "1970-01-01T00:40:00.000+00:00"
-    resumed = {"seconds": 1200.0, "ended": ended, "earlier": [[0.0, 600.0]]}
-    between = {"seconds": 1200.0, "ended": "1970-01-01T00:30:00.000+00:00"}
+    at = "2026-01-01T00:{:02}:00.000+00:00".format
+    resumed = {"seconds": 1200.0, "ended": at(40), "earlier": [[at(0), at(10)]]}
+    between = {"seconds": 1200.0, "ended": at(30)}
     assert spent([resumed]) == 1200
     assert spent([resumed, between]) == 2400
 

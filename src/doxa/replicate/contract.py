@@ -35,7 +35,7 @@ class Claim:
     ) -> Verdict:
         """The claim held against what was measured; None where that cannot decide it.
 
-        `se` is the standard error of the value: one for each of its parts, by the same names, or the largest of them.
+        `se` is the standard error of the value: of those of its parts that have one, by their names, or the largest.
         """
         verdict = OPEN if holds is None else PASS if holds else FAIL
         return {

@@ -52,21 +52,30 @@ def before(ask: Ask, name: str) -> list[dict[str, Any]]:
     return [json.loads(path.read_text(encoding="utf-8"))["settings"] for path in found]
 
 
+def lasted(begun: str, ended: str) -> float:
+    """Seconds from one time to another."""
+    return (datetime.fromisoformat(ended) - datetime.fromisoformat(begun)).total_seconds()
+
+
 @contextmanager
-def legs(folder: Path | None) -> Iterator[Callable[[], list[list[float]]]]:
+def legs(folder: Path | None) -> Iterator[Callable[[], list[list[str]]]]:
     """From when to when work went on that continues where it was broken off: earlier legs are told by its folder.
 
     A leg that was killed outright, or that broke off before there was a folder, left no word and does not count.
     """
     path = None if folder is None else folder / "legs.json"
-    before = json.loads(path.read_text(encoding="utf-8")) if path is not None and path.exists() else []
-    start = time.time()
+    earlier = json.loads(path.read_text(encoding="utf-8")) if path is not None and path.exists() else []
+    start = _now()
     try:
-        yield lambda: [*before, [start, time.time()]]
+        yield lambda: [*earlier, [start, _now()]]
     except BaseException:
         if path is not None and path.parent.exists():
-            write_whole(path, json.dumps([*before, [start, time.time()]]))
+            write_whole(path, json.dumps([*earlier, [start, _now()]]))
         raise
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _read_or_made(
@@ -88,8 +97,8 @@ def _read_or_made(
         about["device"] = "CPU"
     earlier = found.pop("legs", [])[:-1]
     about["seconds"] = max(about["seconds"], found.get("seconds", 0.0))
-    about["seconds"] = round(about["seconds"] + sum(end - begin for begin, end in earlier), 1)
-    made = {key: about[key] for key in MADE} | {"ended": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    about["seconds"] = round(about["seconds"] + sum(lasted(*leg) for leg in earlier), 1)
+    made = {key: about[key] for key in MADE} | {"ended": _now()}
     made |= {"earlier": earlier} if earlier else {}
     if path is not None:
         write_whole(path, json.dumps({"settings": told, "made": made, "found": found}) + "\n")

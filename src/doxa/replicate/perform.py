@@ -70,14 +70,18 @@ def spent(used: Sequence[Mapping[str, Any]]) -> float:
     spans: list[tuple[float, float]] = []
     for part in used:
         if "ended" in part:
-            earlier = [(begun, ended) for begun, ended in part.get("earlier", ())]
-            ended = datetime.fromisoformat(part["ended"]).timestamp()
-            spans += [*earlier, (ended - part["seconds"] + sum(b - a for a, b in earlier), ended)]
+            earlier = [(_second(begun), _second(ended)) for begun, ended in part.get("earlier", ())]
+            last = _second(part["ended"])
+            spans += [*earlier, (last - part["seconds"] + sum(b - a for a, b in earlier), last)]
     until = -math.inf
     for begun, ended in sorted(spans):
         total += max(0.0, ended - max(begun, until))
         until = max(until, ended)
     return float(total)
+
+
+def _second(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()
 
 
 def write(folder: Path, found: dict[str, Any]) -> Path:

@@ -52,6 +52,11 @@ def test_the_slope_of_a_thin_curve_is_that_of_the_curve() -> None:
     curve = [0.3 * t for t in range(10_000)]
     at, values = thinned(curve, 100)
     assert slope(values, steps=at).slope == pytest.approx(slope(curve).slope) == pytest.approx(0.3)
+    far = [1e8 + 0.5 * t for t in range(100)]
+    assert slope(far).slope == pytest.approx(0.5), "lists keep double precision"
+    assert float(thinned([16777217.0])[1]) == 16777217.0
+    with pytest.raises(BadInput, match="must rise"):
+        slope([1.0, 2.0, 3.0], steps=[1, 1, 2])
 
 
 @pytest.mark.parametrize("length", [1, 3, 250, 251, 50_000])

@@ -32,15 +32,22 @@ def slope(curve: Values, share: float = 0.5, steps: Values | None = None) -> Lin
     """
     if not 0 < share <= 1:
         raise BadInput(f"share must be above 0 and at most 1, got {share}")
-    y = torch.as_tensor(curve).double()
-    t = torch.arange(len(y), dtype=torch.float64) if steps is None else torch.as_tensor(steps).double().to(y.device)
+    y = _values(curve).double().cpu()
+    t = torch.arange(len(y), dtype=torch.float64) if steps is None else _values(steps).double().cpu()
     if len(y) < 2 or t.shape != y.shape:
         raise BadInput(f"a line needs a curve of two points or more, and a step for each; got {len(y)} and {len(t)}")
+    if not bool((t.diff() > 0).all()):
+        raise BadInput("steps must rise from each to the next")
     last = slice(len(y) - max(2, round(share * len(y))), None)
     t, y = t[last] - t[last].mean(), y[last] - y[last].mean()
     both = float(t @ y)
     total = float(t @ t) * float(y @ y)
     return Line(both / float(t @ t), both**2 / total if total > 0 else 1.0)
+
+
+def _values(curve: Values) -> Tensor:
+    """A list in double precision, a tensor as it is."""
+    return curve if isinstance(curve, Tensor) else torch.tensor(curve, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ def student_quantile(q: float, freedom: int) -> float:
 
 def thinned(curve: Values, points: int = 250) -> tuple[Tensor, Tensor]:
     """At most so many points of a curve [T], evenly spaced, the last among them: steps counted from 1, and values."""
-    curve = torch.as_tensor(curve)
+    curve = _values(curve)
     points = min(whole("points", points), len(curve))
     at = (torch.arange(1, points + 1, dtype=torch.float64) * len(curve) / points).round().long()
     return at, curve[at - 1]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa.replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa.replicate.over_seeds import mean, summary, with_error
+from doxa.replicate.over_seeds import error, mean, summary, with_error
 from doxa.replicate.show import Chart, Line, Shown, Table
 from doxa.replicate.weight_uncertainty.mushroom_agents import BBB, WIDES, size_of
 from doxa.replicate.weight_uncertainty.mushrooms import (
@@ -14,6 +14,7 @@ from doxa.replicate.weight_uncertainty.mushrooms import (
     LEFT_OPEN,
     Told,
     curve_of,
+    diverged,
     finals,
     line_of,
     once,
@@ -54,17 +55,21 @@ def told_of(games: Mapping[str, Sequence[Told]]) -> dict[str, Any]:
     shown = [SLOW, *(PRIORS[wide] for wide in sorted(PRIORS))]
     ends = {name: finals(games[name]) for name in shown}
     priors = {f"{wide:g}": summary(ends[PRIORS[wide]]) for wide in sorted(PRIORS)}
-    means = [mean(ends[PRIORS[wide]]) for wide in PRIORS]
+    means = {name: mean(ends[name]) for name in PRIORS.values()}
+    low, high = (pick(means, key=lambda name: means[name]) for pick in (min, max))
     return {
-        "agents": {name: {"regret": curve_of(games[name], "regret"), "final": ends[name]} for name in shown},
+        "agents": {
+            name: {"regret": curve_of(games[name], "regret"), "final": ends[name], "diverged": diverged(games[name])}
+            for name in shown
+        },
         "priors": priors,
         "value": {
             **{f"slope, {name}": line_of(games[name], "expected", LAST).slope for name in (SLOW, BBB)},
-            "varies": max(means) / min(means) - 1 if min(means) > 0 else None,
+            "varies": means[high] / means[low] - 1 if means[low] > 0 else None,
         },
         "errors": {
             **{f"slope, {name}": slope_error(games[name], "expected", LAST) for name in (SLOW, BBB)},
-            "a mean regret": max(own["se"] or 0.0 for own in priors.values()),
+            "varies": error([a / b - 1 if b > 0 else None for a, b in zip(ends[high], ends[low], strict=True)]),
         },
     }
 

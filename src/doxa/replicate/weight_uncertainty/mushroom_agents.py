@@ -46,7 +46,7 @@ class Size:
         return max(1, steps * self.steps // 50_000)
 
 
-QUICK = Size(steps=100, updates=1, batch_size=32, memory=256, tuning=(100,))
+QUICK = Size(steps=100, updates=2, batch_size=32, memory=256, tuning=(100,))
 FULL = Size(steps=50_000, updates=16, batch_size=64, memory=4096, tuning=(100, 101))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -68,7 +69,7 @@ class Played:
 
     @property
     def chosen(self) -> str:
-        """The setting of the grid with the least mean expected regret on the seeds for choosing, and no divergence.
+        """The setting of the grid with the least mean expected regret on the seeds for choosing; fewest diverged first.
 
         Of agents that explore, the least in the last half of the game, where their slope is measured.
         """
@@ -76,7 +77,7 @@ class Played:
         return min(self.grid, key=lambda name: (len(self._troubles(name, tuning)), self._regret(name, tuning)))
 
     def _troubles(self, name: str, seeds: Sequence[int]) -> list[int]:
-        """The seeds with which a setting diverged: one that does is chosen before none."""
+        """The seeds with which a setting diverged."""
         return [seed for seed in seeds if self.games[name][str(seed)].get("trouble")]
 
     def _regret(self, name: str, seeds: Sequence[int], curve: str = "expected") -> float:
@@ -148,13 +149,17 @@ def _games(ask: Ask, kind: str, encoding: str, wanted: Sequence[tuple[str, Setti
 def _part(
     ask: Ask, part: str, size: Size, noise: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]
 ) -> Games:
-    """Games as one program, but for those that are kept from before: an agent is in company what it is alone."""
+    """Games as one program, but for those that are kept from before: no agent's game hangs on another's.
+
+    To rounding, that is, which over many thousand steps makes another game of it; so does another device.
+    """
     asked = {(name, str(seed)): plain(describe(setting.agent(name, seed, size))) for name, setting, seed in wanted}
     found: Games = {}
-    for told in before(ask, part):
+    begun = _folder(ask, part, _settings([*asked.values()], size, noise))
+    for told in () if begun is not None and begun.exists() else before(ask, part):
         here = [key for key, agent in asked.items() if agent in told["agents"]]
         if here and told == plain(_settings(told["agents"], size, noise)):
-            games: Games = kept(ask, part, told, _never)["games"]
+            games = _kept(ask, part, told, _never)
             for name, seed in here:
                 found.setdefault(name, {})[seed] = games[name][seed]
                 del asked[name, seed]
@@ -174,6 +179,20 @@ def _settings(agents: Sequence[Any], size: Size, noise: str) -> dict[str, Any]:
     return {"size": asdict(size), "agents": agents, "net": HIDDEN, "likelihood": repr(NOISES[noise][0])}
 
 
+def _folder(ask: Ask, part: str, settings: Mapping[str, Any]) -> Path | None:
+    """Of a game under way; by its settings, so that one broken off does not stand in the way of another."""
+    return None if ask.folder is None else ask.folder / stem(part, settings)
+
+
+def _kept(ask: Ask, part: str, settings: Mapping[str, Any], make: Callable[[], dict[str, Any]]) -> Games:
+    """Games that are finished; what they were saved in on their way goes when they are on the disk."""
+    games: Games = kept(ask, part, settings, make)["games"]
+    folder = _folder(ask, part, settings)
+    if folder is not None and folder.exists():
+        shutil.rmtree(folder)
+    return games
+
+
 def _program(
     ask: Ask, part: str, size: Size, noise: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]
 ) -> Games:
@@ -182,8 +201,7 @@ def _program(
     agents = [setting.agent(name, seed, size) for name, setting, seed in wanted]
     # With all that a setting does not name: prior, start, samples.
     settings = _settings([describe(agent) for agent in agents], size, noise)
-    # By its settings: a game that was broken off does not stand in the way of another.
-    folder = None if ask.folder is None else ask.folder / stem(part, settings)
+    folder = _folder(ask, part, settings)
 
     def make() -> dict[str, Any]:
         bandit = bandits.mushrooms(encoding)
@@ -209,10 +227,7 @@ def _program(
             found.setdefault(name, {})[str(seed)] = told(outcome, size)
         return {"games": found, "legs": spans()}
 
-    games: Games = kept(ask, part, settings, make)["games"]
-    if folder is not None and folder.exists():  # only when its result is on the disk
-        shutil.rmtree(folder)
-    return games
+    return _kept(ask, part, settings, make)
 
 
 def told(outcome: bandits.Outcome, size: Size) -> Told:
@@ -241,6 +256,11 @@ def curve_of(own: Sequence[Told], name: str) -> dict[str, list[float | None]]:
 
 def _rounded(values: Tensor) -> list[float | None]:
     return [None if not math.isfinite(v) else float(f"{v:.5g}") for v in values.tolist()]
+
+
+def diverged(own: Sequence[Told]) -> int:
+    """In how many games the agent diverged, and learned no more."""
+    return sum(bool(game.get("trouble")) for game in own)
 
 
 def finals(own: Sequence[Told], name: str = "regret") -> list[float]:
@@ -282,7 +302,11 @@ def settings_of(ask: Ask) -> dict[str, Any]:
         "starts": {name: repr(start) for name, start in STARTS.items()},
         "prior": {"share": SHARE, "narrow": NARROW},
         "samples": SAMPLES,
-        "as_written": {name: asdict(setting) for own in WRITTEN.values() for name, setting in own.items()},
+        "as_written": {
+            name: asdict(setting) | {"halving": size.shortened(setting.halving)}
+            for own in WRITTEN.values()
+            for name, setting in own.items()
+        },
     }
 
 
@@ -295,10 +319,12 @@ LEFT_OPEN = (
     "which letters have no column: the first of each trait, which leaves the document's 95",
     "mushrooms come with replacement, each as likely as any other; the regret of the 4,096 random actions before the "
     "first step is not counted",
+    "games are played many at a time, and rounding differs with the company and the device: over 50,000 steps that makes "
+    "another game of it, which moves a mean over seeds as other seeds would",
 )
 DEPARTURES: dict[str, tuple[str, ...]] = {
     "quick": (
-        f"{QUICK.steps} steps of {QUICK.updates} update for 50,000 of {FULL.updates}, a memory of {QUICK.memory} for "
+        f"{QUICK.steps} steps of {QUICK.updates} updates for 50,000 of {FULL.updates}, a memory of {QUICK.memory} for "
         "4,096, two seeds, and two settings of each grid: a quick run shows that it works, not who wins",
     ),
     "full": (

@@ -210,9 +210,8 @@ ARTEFACT = Artefact(
         "full": (
             "in the chosen column start and length of a belief's training are chosen at 400 units and taken over by "
             "the wider nets; the mixture is the best of its grid, found at 400 units",
-            "most of what is chosen lies at an edge of what was tried: the larger scale of beliefs, and the fewest "
-            "epochs of plain nets and of dropout; beliefs of 400 units with scales of 0.003 and 0.1, 200 epochs or a "
-            "rate of 3e-3 did no better on the rows to choose by, fewer epochs of the others were not tried",
+            "what is chosen lies at an edge of what was tried: of beliefs, whose scale and length had two values each, "
+            "the larger scale; of plain nets and of dropout the fewest epochs",
         ),
     },
     takes=("a minute", "40 minutes on a GPU"),
