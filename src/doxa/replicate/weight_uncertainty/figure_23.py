@@ -209,10 +209,10 @@ def _bold(name: str, chosen: bool) -> str:
 
 
 TRIED = (
-    "the grid of ε-greedy agents is not the first: with the greedy agent's own schedule, 1,000, the slopes were 1.53 and "
-    "1.08 times the analytic ones at 1 % and 5 %; of a rate of 1e-4 halved every 500 to 5,000 steps seeds 100 and 101 "
-    "chose 3,000 and 2,000, with 1.43 and 1.02; lower rates were then tried with these two seeds, and what is chosen at "
-    "1 % has the lowest"
+    "the grid of ε-greedy agents is not the first: with the greedy agent's own schedule, 1,000, the slopes were 1.53 "
+    "and 1.08 times the analytic ones at 1 % and 5 %; of a rate of 1e-4 halved every 500 to 5,000 steps seeds 100 and "
+    "101 chose 3,000 and 2,000, with 1.43 and 1.02; lower rates were then tried with these two seeds, and what is "
+    "chosen at 1 % has the lowest"
 )
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-23",

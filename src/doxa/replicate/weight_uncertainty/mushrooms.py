@@ -319,8 +319,8 @@ LEFT_OPEN = (
     "which letters have no column: the first of each trait, which leaves the document's 95",
     "mushrooms come with replacement, each as likely as any other; the regret of the 4,096 random actions before the "
     "first step is not counted",
-    "games are played many at a time, and rounding differs with the company and the device: over 50,000 steps that makes "
-    "another game of it, which moves a mean over seeds as other seeds would",
+    "games are played many at a time, and rounding differs with the company and the device: over 50,000 steps that "
+    "makes another game of it, which moves a mean over seeds as other seeds would",
 )
 DEPARTURES: dict[str, tuple[str, ...]] = {
     "quick": (
