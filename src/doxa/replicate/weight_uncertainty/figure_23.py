@@ -210,8 +210,9 @@ def _bold(name: str, chosen: bool) -> str:
 
 WIDENED = (
     "two grids were widened once games of the first had been seen, reported seeds and all: Thompson's by five "
-    "neighbours of its best schedule, among them the one chosen (before: halving 1000, mean final regret 1,223); neural "
-    "linear's by two settings with rewards as they are, among them the one chosen (before: lr 0.0003, halving 25, 5,847)"
+    "neighbours of its best schedule, among them the one chosen (before: halving 1000, mean final regret 1,223); "
+    "neural linear's by two settings with rewards as they are, among them the one chosen (before: lr 0.0003, halving "
+    "25, 5,847)"
 )
 TRIED = (
     "the grid of ε-greedy agents is not the first: with the greedy agent's own schedule, 1,000, the slopes were 1.53 "
