@@ -32,8 +32,8 @@ def test_a_replication_says_what_it_is(name: str) -> None:
 @pytest.fixture(scope="module", params=TABLE)
 def quick(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The quick result of a replication, made once for all that is asked of it; they share their parts."""
-    # Processes that run tests side by side have folders side by side.
-    return perform(TABLE[request.param], Ask(folder=tmp_path_factory.getbasetemp().parent / "parts"))
+    # A folder for each process that runs tests: two at the same part would take each other's checkpoints away.
+    return perform(TABLE[request.param], Ask(folder=tmp_path_factory.getbasetemp() / "parts"))
 
 
 def test_a_quick_result_is_json_with_its_origin_and_a_verdict_for_every_claim(
