@@ -320,7 +320,8 @@ LEFT_OPEN = (
     "mushrooms come with replacement, each as likely as any other; the regret of the 4,096 random actions before the "
     "first step is not counted",
     "games are played many at a time, and rounding differs with the company and the device: over 50,000 steps that "
-    "makes another game of it, which moves a mean over seeds as other seeds would",
+    "makes another game of it: with ε-greedy agents that were played twice, in other company, mean expected regrets of "
+    "the last half were up to 26 % apart",
 )
 DEPARTURES: dict[str, tuple[str, ...]] = {
     "quick": (
