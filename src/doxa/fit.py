@@ -26,20 +26,18 @@ from doxa.interrupt import gentle_interrupt
 from doxa.layout import Chooser, as_rows, constants, lay_out, settle
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
-from doxa.optimisers.torchs import Make, TorchAtWork
+from doxa.optimisers.torchs import TorchAtWork
+from doxa.options import Optimiser, Options, require_autocast, require_optimiser
 from doxa.probe import probe, sails
 from doxa.progress import Progress
 from doxa.randomness import Key, isolated, seed_of
 from doxa.rates import constant
 from doxa.resume import reopen
 from doxa.rows import as_pair, joined
-from doxa.run import Run, Watch, at_work
+from doxa.run import Run, at_work
 from doxa.search import engines
 
 EXAMPLES = {"learner": "variational(doxa.priors.gaussian(1.0))", "likelihood": "categorical()"}
-
-# One of doxa.optimisers, or what makes a torch optimiser from a list of tensors.
-Optimiser = Adam | Sgd | Make
 
 
 def fit(
@@ -48,25 +46,25 @@ def fit(
     *,
     learner: Learner,
     likelihood: Likelihood,
-    epochs: int = 10,
-    batch_size: int = 128,
+    epochs: int = Options.epochs,
+    batch_size: int = Options.batch_size,
     lr: float | Schedule | None = None,
-    optimiser: Optimiser | None = None,
+    optimiser: Optimiser | None = Options.optimiser,
     validation: Any = None,
-    validation_samples: int = 8,
-    patience: int | None = None,
+    validation_samples: int = Options.validation_samples,
+    patience: int | None = Options.patience,
     seed: int = 0,
-    size: int | None = None,
-    random: Chooser | None = None,
-    device: torch.device | str | None = None,
-    autocast: torch.dtype | None = None,
-    checkpoint: str | PathLike[str] | None = None,
-    checkpoint_every: int = 1,
-    checkpoint_steps: int | None = None,
-    resume: bool = False,
-    progress: bool = True,
+    size: int | None = Options.size,
+    random: Chooser | None = Options.random,
+    device: torch.device | str | None = Options.device,
+    autocast: torch.dtype | None = Options.autocast,
+    checkpoint: str | PathLike[str] | None = Options.checkpoint,
+    checkpoint_every: int = Options.checkpoint_every,
+    checkpoint_steps: int | None = Options.checkpoint_steps,
+    resume: bool = Options.resume,
+    progress: bool = Options.progress,
     watch: Callable[[Belief], Mapping[str, float]] | None = None,
-    watch_every: int = 1,
+    watch_every: int = Options.watch_every,
 ) -> Belief:
     """Learn a belief about the weights of `net`, which itself is never changed.
 
@@ -81,28 +79,10 @@ def fit(
     the same bits. `watch` is shown the belief after every `watch_every` epochs, and what it returns by name joins the
     history.
     """
+    each = None if watch is None else lambda beliefs: [watch(belief) for belief in beliefs]
+    options = Options.among(locals(), watch=each)
     member = Member(net, learner, whole("seed", seed, least=None), lr, validation)
-    (belief,) = train(
-        [member],
-        data,
-        likelihood=likelihood,
-        epochs=epochs,
-        batch_size=batch_size,
-        optimiser=optimiser,
-        validation_samples=validation_samples,
-        patience=patience,
-        size=size,
-        random=random,
-        device=device,
-        autocast=autocast,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        checkpoint_steps=checkpoint_steps,
-        resume=resume,
-        progress=progress,
-        watch=None if watch is None else lambda beliefs: [watch(belief) for belief in beliefs],
-        watch_every=watch_every,
-    )
+    (belief,) = train([member], data, likelihood, options)
     return belief
 
 
@@ -122,47 +102,26 @@ class Member:
 def train(
     members: Sequence[Member],
     data: Any,
-    *,
     likelihood: Likelihood,
-    epochs: int,
-    batch_size: int,
-    optimiser: Optimiser | None,
-    validation_samples: int,
-    patience: int | None,
-    size: int | None,
-    random: Chooser | None,
-    device: torch.device | str | None,
-    autocast: torch.dtype | None,
-    checkpoint: str | PathLike[str] | None,
-    checkpoint_every: int,
-    resume: bool,
-    progress: bool,
+    options: Options,
     part: str = "",
-    watch: Watch | None = None,
-    watch_every: int = 1,
-    checkpoint_steps: int | None = None,
 ) -> list[Belief]:
     """Learn the beliefs of members that can work as one program."""
     net = members[0].net
-    epochs, batch_size = whole("epochs", epochs), whole("batch_size", batch_size)
-    checkpoint_every, validation_samples = (
-        whole("checkpoint_every", checkpoint_every),
-        whole("validation_samples", validation_samples),
-    )
-    patience = None if patience is None else whole("patience", patience)
+    batch_size, optimiser, autocast = options.batch_size, options.optimiser, options.autocast
     for one in members:
         require_members(one.net, one.learner, likelihood, optimiser, autocast)
     tested = members[0].validation is not None
     if any((one.validation is not None) is not tested for one in members):
         raise BadInput("some members have validation data and others none; give all of them some, or none")
-    if patience is not None and not tested:
+    if options.patience is not None and not tested:
         raise BadInput("patience needs validation data to be patient with: pass validation=(x, y)")
-    _, like = lay_out(net, random)
-    like = on(device, like[:1])
-    source = feed(data, like, batch_size, size, [one.rows for one in members for _ in range(one.learner.nets)])
+    _, like = lay_out(net, options.random)
+    like = on(options.device, like[:1])
+    source = feed(data, like, batch_size, options.size, [one.rows for one in members for _ in range(one.learner.nets)])
     if has_batch_norm(net) and min(batch_size, source.size) == 1:
         raise BadInput("BatchNorm has no statistics of a single row: use batch_size of at least 2")
-    problem = pose(members, source, likelihood, random, like.device, autocast)
+    problem = pose(members, source, likelihood, options.random, like.device, autocast)
     learner = members[0].learner
     training = learner.start(problem, [one.learner for one in members])
     _tell_fallbacks(training.noise)
@@ -181,10 +140,10 @@ def train(
             "likelihood": files.describe(likelihood),
             "lr": files.describe(rate),
             "optimiser": files.describe(make),
-            "epochs": epochs,
+            "epochs": options.epochs,
             "batch_size": batch_size,
-            "patience": patience,
-            "validation_samples": validation_samples if tested else None,
+            "patience": options.patience,
+            "validation_samples": options.validation_samples if tested else None,
             "seed": one.seed,
             "size": source.size,
             "autocast": str(autocast) if autocast else None,
@@ -201,24 +160,24 @@ def train(
         training=training,
         optimiser=make.start(training) if isinstance(make, Adam | Sgd) else TorchAtWork(make, training, rates is None),
         rates=rates,
-        epochs=epochs,
+        epochs=options.epochs,
         seeds=[one.seed for one in members],
         numbers=[one.number for one in members],
         words=torch.tensor([seed_of(key) for key in keys(members)], device=like.device),
         held_out=held_out,
-        validation_samples=validation_samples,
-        patience=patience,
-        folder=None if checkpoint is None else Path(checkpoint),
-        every=checkpoint_every,
-        often=None if checkpoint_steps is None else whole("checkpoint_steps", checkpoint_steps),
+        validation_samples=options.validation_samples,
+        patience=options.patience,
+        folder=None if options.checkpoint is None else Path(options.checkpoint),
+        every=options.checkpoint_every,
+        often=options.checkpoint_steps,
         settings=settings,
-        watch=watch,
-        watch_every=whole("watch_every", watch_every),
+        watch=options.watch,
+        watch_every=options.watch_every,
     )
     del problem  # and with it the nets' starts
-    reopen(run, resume)
+    reopen(run, options.resume)
     with at_work(run.problem), helped(run) as leads, gentle_interrupt() as stop:
-        run.go(stop, Progress(progress and leads, epochs, source.batches, run.done, len(members), part))
+        run.go(stop, Progress(options.progress and leads, options.epochs, source.batches, run.done, len(members), part))
     return run.close()
 
 
@@ -262,14 +221,8 @@ def require_members(net: Any, learner: Any, likelihood: Any, optimiser: Any, aut
             raise BadInput(
                 f"{name} must be one of doxa.{name}s, with brackets: e.g. doxa.{name}s.{EXAMPLES[name]}; got {value!r}"
             )
-    if optimiser is not None and not isinstance(optimiser, Adam | Sgd) and not callable(optimiser):
-        raise BadInput(
-            "optimiser must be one of doxa.optimisers, or make a torch optimiser from a list of tensors, e.g. "
-            "torch.optim.AdamW or "
-            f"functools.partial(torch.optim.SGD, momentum=0.9); got {type(optimiser).__name__}"
-        )
-    if autocast is not None and not (isinstance(autocast, torch.dtype) and autocast.is_floating_point):
-        raise BadInput(f"autocast must be a floating-point torch dtype such as torch.bfloat16; got {autocast!r}")
+    require_optimiser(optimiser)
+    require_autocast(autocast)
 
 
 def on(device: torch.device | str | None, like: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ from doxa.contracts import Learner, Likelihood, Schedule
 from doxa.disk import replacing
 from doxa.draws import Draws
 from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted, whole
-from doxa.fit import Member, Optimiser, on, require_members, train
+from doxa.fit import Member, on, require_members, train
 from doxa.interrupt import gentle_interrupt
 from doxa.layout import Chooser
+from doxa.options import Optimiser, Options
 from doxa.resume import CHECKPOINT
 from doxa.rows import as_inputs, runnable
 from doxa.run import Watch
@@ -42,22 +44,23 @@ def fleet(
     seeds: int | Sequence[int] = 0,
     lr: float | Schedule | Sequence[float | Schedule | None] | None = None,
     rows: Sequence[Any] | None = None,
-    epochs: int = 10,
-    batch_size: int = 128,
-    optimiser: Optimiser | None = None,
+    epochs: int = Options.epochs,
+    batch_size: int = Options.batch_size,
+    optimiser: Optimiser | None = Options.optimiser,
     validation: Any = None,
-    validation_samples: int = 8,
-    patience: int | None = None,
-    size: int | None = None,
-    random: Chooser | None = None,
-    device: torch.device | str | None = None,
-    autocast: torch.dtype | None = None,
-    checkpoint: str | PathLike[str] | None = None,
-    checkpoint_every: int = 1,
-    resume: bool = False,
-    progress: bool = True,
-    watch: Watch | None = None,
-    watch_every: int = 1,
+    validation_samples: int = Options.validation_samples,
+    patience: int | None = Options.patience,
+    size: int | None = Options.size,
+    random: Chooser | None = Options.random,
+    device: torch.device | str | None = Options.device,
+    autocast: torch.dtype | None = Options.autocast,
+    checkpoint: str | PathLike[str] | None = Options.checkpoint,
+    checkpoint_every: int = Options.checkpoint_every,
+    checkpoint_steps: int | None = Options.checkpoint_steps,
+    resume: bool = Options.resume,
+    progress: bool = Options.progress,
+    watch: Watch | None = Options.watch,
+    watch_every: int = Options.watch_every,
     at_once: int | None = None,
 ) -> list[Belief]:
     """Learn as many beliefs as there are learners, seeds or rates: those `doxa.fit` would learn one by one, sooner.
@@ -68,6 +71,7 @@ def fleet(
     more than `at_once` members, by default as many as fit into memory. Members stop early by themselves. `watch` is
     shown all beliefs awake, in a list, and gives a row of numbers for each. The rest is as in `doxa.fit`.
     """
+    options = Options.among(locals())
     given = {name: _listed(v) for name, v in (("learners", learners), ("seeds", seeds), ("lr", lr), ("rows", rows))}
     given |= {"net": None if isinstance(net, nn.Module) else _listed(net), "validation": _own(validation)}
     counts = {name: len(v) for name, v in given.items() if v is not None}
@@ -112,23 +116,9 @@ def fleet(
                 beliefs: Sequence[Belief | None] = train(
                     [members[k] for k in group],
                     data,
-                    likelihood=likelihood,
-                    epochs=epochs,
-                    batch_size=batch_size,
-                    optimiser=optimiser,
-                    validation_samples=validation_samples,
-                    patience=patience,
-                    size=size,
-                    random=random,
-                    device=device,
-                    autocast=autocast,
-                    checkpoint=root / f"part-{number}" if several and root is not None else root,
-                    checkpoint_every=checkpoint_every,
-                    resume=resume,
-                    progress=progress,
-                    watch=watch,
-                    watch_every=watch_every,
-                    part=f"part {number + 1}/{len(groups)}, " if several else "",
+                    likelihood,
+                    replace(options, checkpoint=root / f"part-{number}") if several and root is not None else options,
+                    f"part {number + 1}/{len(groups)}, " if several else "",
                 )
             except Diverged as error:
                 if count == 1:

@@ -15,12 +15,12 @@ from doxa import kl_weights, likelihoods, nets, noise, priors, rates
 from doxa.auto import by_fan_in
 from doxa.contracts import Learner, Likelihood, Prior, Schedule
 from doxa.errors import BadInput, nearest, shown, whole
-from doxa.fit import Optimiser
 from doxa.layout import Chooser
 from doxa.learners.dropout import Dropout
 from doxa.learners.ensemble import Ensemble
 from doxa.learners.point import Point
 from doxa.learners.variational import Variational
+from doxa.options import Optimiser
 from doxa.posteriors.mean_field import Family
 from doxa.recipes import arguments, called, literal, member
 from doxa.runs.material import Material

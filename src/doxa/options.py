@@ -1,0 +1,89 @@
+"""What `doxa.fit` and `doxa.fleet` are told besides nets, data and learners: one record of it, with its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from os import PathLike
+from typing import Any
+
+import torch
+
+from doxa.errors import BadInput, whole
+from doxa.layout import Chooser
+from doxa.optimisers.adam import Adam
+from doxa.optimisers.sgd import Sgd
+from doxa.optimisers.torchs import Make
+from doxa.run import Watch
+
+# One of doxa.optimisers, or what makes a torch optimiser from a list of tensors.
+Optimiser = Adam | Sgd | Make
+
+COUNTS = (
+    "epochs",
+    "batch_size",
+    "validation_samples",
+    "patience",
+    "checkpoint_every",
+    "checkpoint_steps",
+    "watch_every",
+)
+
+
+def _told(default: Any, words: str) -> Any:
+    return field(default=default, metadata={"help": words})
+
+
+@dataclass(frozen=True)
+class Options:
+    """What all members of a fleet have in common; learner, seed, rate, rows and validation are each member's own.
+
+    Every field is a keyword of `doxa.fit` and of `doxa.fleet`, its default is theirs, and what cannot be used is
+    refused here.
+    """
+
+    epochs: int = _told(10, "Passes over the rows, at most.")
+    batch_size: int = _told(128, "Rows a step.")
+    optimiser: Optimiser | None = _told(None, "One of doxa.optimisers, or what makes one of torch's; Adam by default.")
+    validation_samples: int = _told(8, "Draws of the weights that score an epoch on validation rows.")
+    patience: int | None = _told(None, "Epochs without gain on validation rows after which training stops.")
+    size: int | None = _told(None, "Number of rows, of data that cannot tell it.")
+    random: Chooser | None = _told(None, "Which weights are beliefs, by name and tensor; all by default.")
+    device: torch.device | str | None = _told(None, "Where to learn; where the net is by default.")
+    autocast: torch.dtype | None = _told(None, "Floating-point type that the net's operations are cast to.")
+    checkpoint: str | PathLike[str] | None = _told(None, "Folder in which the run is saved.")
+    checkpoint_every: int = _told(1, "Epochs from one saving to the next.")
+    checkpoint_steps: int | None = _told(None, "Steps from one saving to the next within an epoch.")
+    resume: bool = _told(False, "Go on with the run in the folder, to the same bits.")
+    progress: bool = _told(True, "Show how far it is.")
+    watch: Watch | None = _told(None, "Shown the beliefs awake, it gives a row of numbers for the history of each.")
+    watch_every: int = _told(1, "Epochs from one such look to the next.")
+
+    def __post_init__(self) -> None:
+        for name in COUNTS:
+            value = getattr(self, name)
+            if value is not None or getattr(Options, name) is not None:
+                object.__setattr__(self, name, whole(name, value))
+        require_optimiser(self.optimiser)
+        require_autocast(self.autocast)
+
+    @classmethod
+    def among(cls, arguments: Mapping[str, Any], **other: Any) -> Options:
+        """Those among a call's arguments that are options, some replaced by others."""
+        return cls(**{f.name: arguments[f.name] for f in fields(cls)} | other)
+
+
+def require_optimiser(optimiser: Any) -> None:
+    """Refuse what is no optimiser and cannot make one."""
+    if optimiser is not None and not isinstance(optimiser, Adam | Sgd) and not callable(optimiser):
+        raise BadInput(
+            "optimiser must be one of doxa.optimisers, or make a torch optimiser from a list of tensors, e.g. "
+            "torch.optim.AdamW or "
+            f"functools.partial(torch.optim.SGD, momentum=0.9); got {type(optimiser).__name__}"
+        )
+
+
+def require_autocast(autocast: Any) -> None:
+    """Refuse what operations cannot be cast to."""
+    if autocast is not None and not (isinstance(autocast, torch.dtype) and autocast.is_floating_point):
+        raise BadInput(f"autocast must be a floating-point torch dtype such as torch.bfloat16; got {autocast!r}")
