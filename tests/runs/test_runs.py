@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from doxa import optimisers
 from doxa.errors import BadInput, BrokenFile
 from doxa.runs import Plan, gathered, learn, open_run, pairs, predict_table, write_csv
 from doxa.runs.plan import built
@@ -167,9 +169,47 @@ def test_every_knob_of_the_other_learners_reaches_them(table: Path, tmp_path: Pa
     )
     settings = learn(gathered(str(table), "price"), plan, tmp_path / "r", progress=False).belief.record.settings
     words = json.dumps(settings)
-    for word in ('"rate": 0.25', '"input_rate": 0.125', '"restart": false', "SGD", "0.75"):
+    for word in ('"rate": 0.25', '"input_rate": 0.125', '"restart": false', "Sgd", "0.75"):
         assert word in words
     assert Plan(autocast="bfloat16").precision() is torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        ("adam", optimisers.adam()),
+        ("adam:betas=(0.9,0.99),eps=1e-7", optimisers.adam(0.9, 0.99, 1e-7)),
+        ("adam:eps=1e-7", optimisers.adam(small=1e-7)),
+        ("sgd", optimisers.sgd()),
+        ("sgd:momentum=0.9", optimisers.sgd(0.9)),
+    ],
+)
+def test_the_optimisers_that_doxa_has_are_its_own(words: str, made: Any) -> None:
+    assert Plan(optimiser=words).makes_optimiser() == made
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "setting"),
+    [
+        ("adam:amsgrad=true", torch.optim.Adam, {"amsgrad": True, "eps": 1e-8}),
+        ("adam:eps=1e-7,weight_decay=0.1", torch.optim.Adam, {"eps": 1e-7, "weight_decay": 0.1}),
+        ("sgd:momentum=0.9,nesterov=true", torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
+        ("adamw", torch.optim.AdamW, {"weight_decay": 0.01}),
+    ],
+)
+def test_what_only_torch_can_do_is_done_by_torch(words: str, kind: type, setting: dict[str, Any]) -> None:
+    make: Any = Plan(optimiser=words).makes_optimiser()
+    made = make([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    assert type(made) is kind
+    assert setting.items() <= made.defaults.items()
+
+
+def test_naming_the_default_optimiser_changes_nothing(table: Path, tmp_path: Path) -> None:
+    plan, material = Plan(net="mlp:4", learner="point", epochs=2, draws=2), gathered(str(table), "price")
+    plain = learn(material, plan, tmp_path / "a", progress=False).belief
+    named = learn(material, replace(plan, optimiser="adam"), tmp_path / "b", progress=False).belief
+    assert torch.equal(plain.posterior.mean, named.posterior.mean)
+    assert plain.record.settings == named.record.settings
 
 
 def test_named_sets_make_runs_too(tmp_path: Path) -> None:
@@ -275,6 +315,9 @@ def test_settings_that_are_none_are_refused(settings: dict[str, Any], said: str)
         (Plan(learner="point", optimiser="adma"), "did you mean 'adam'"),
         (Plan(learner="point", optimiser="sgd:0.1"), "name an optimiser's settings"),
         (Plan(learner="point", optimiser="sgd:momentun=1"), "makes no optimiser"),
+        (Plan(learner="point", optimiser="sgd:momentum=2"), "makes no optimiser: momentum must lie between 0 and 1"),
+        (Plan(learner="point", optimiser="adam:betas=0.9"), "makes no optimiser"),
+        (Plan(learner="point", optimiser="adam:betas=(0.9,0.99,0.999)"), "makes no optimiser"),
         (Plan(learner="point", autocast="float8"), "no precision 'float8'"),
         (Plan(optimiser="sgd"), "name a learner"),
         (Plan(learner="variational", random="9.*"), "no weight of the net is called '9"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from fnmatch import fnmatchcase
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from doxa import kl_weights, likelihoods, nets, noise, priors, rates
+from doxa import kl_weights, likelihoods, nets, noise, optimisers, priors, rates
 from doxa.auto import by_fan_in
 from doxa.contracts import Learner, Likelihood, Prior, Schedule
 from doxa.errors import BadInput, nearest, shown, whole
@@ -81,6 +82,17 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "adagrad": torch.optim.Adagrad,
 }
+
+
+def _adam(
+    betas: tuple[float, float] = (optimisers.adam.first, optimisers.adam.second), eps: float = optimisers.adam.small
+) -> optimisers.adam:
+    """Doxa's Adam in torch's words."""
+    first, second = betas
+    return optimisers.adam(first, second, eps)
+
+
+OURS: dict[str, Callable[..., Optimiser]] = {"adam": _adam, "sgd": optimisers.sgd}
 PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
@@ -238,7 +250,10 @@ class Plan:
         return rates.constant(float(rate)) if isinstance(rate, int | float) else member(self.lr, rates.TABLE, "rate")
 
     def makes_optimiser(self) -> Optimiser | None:
-        """The optimiser named, as fit takes it: `sgd:momentum=0.9`; its learning rate is lr's."""
+        """The optimiser named, as fit takes it: `sgd:momentum=0.9`; its learning rate is lr's.
+
+        Doxa's own, whose steps are captured on a GPU, but with a setting that only torch's has: `adam:amsgrad=true`.
+        """
         if self.optimiser is None:
             return None
         name, rest = called(self.optimiser)
@@ -247,8 +262,11 @@ class Plan:
             raise BadInput(f"there is no optimiser {name!r}{nearest(name, OPTIMISERS)}")
         if positional or "lr" in named:
             raise BadInput(f"name an optimiser's settings, as in sgd:momentum=0.9, and give lr by itself; got {rest!r}")
+        ours = OURS.get(name)
         make = partial(OPTIMISERS[name], **named)
         try:
+            if ours is not None and named.keys() <= inspect.signature(ours).parameters.keys():
+                return ours(**named)
             make([nn.Parameter(torch.zeros(1))], lr=1e-3)
         except (TypeError, ValueError) as error:
             raise BadInput(f"{self.optimiser!r} makes no optimiser: {error}") from None
