@@ -25,6 +25,7 @@ def test_words_make_the_member_they_name() -> None:
         ("gaussian:1,2,3,4", "does not fit"),
         ("gaussian:width=3", "it takes: scale, centre"),
         ("gaussian:scale=1,2", "name it too"),
+        ("gaussian:scale=1,scale=2", "scale is given twice"),
         ("gaussian:-1", "positive"),
         ("", "there is no prior ''"),
     ],

@@ -64,6 +64,8 @@ def arguments(text: str) -> tuple[list[Any], dict[str, Any]]:
     for piece in filter(None, (p.strip() for p in COMMAS.split(text))):
         name, equals, value = piece.partition("=")
         if equals and name.strip().isidentifier():
+            if name.strip() in named:
+                raise BadInput(f"{name.strip()} is given twice in {text!r}; give it once")
             named[name.strip()] = literal(value)
         elif named:
             raise BadInput(f"{piece!r} has no name but follows {next(reversed(named))}=…; name it too")

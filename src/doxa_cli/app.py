@@ -17,6 +17,7 @@ from doxa_cli.demo import demo
 from doxa_cli.fit import fit
 from doxa_cli.interrupts import after_imports
 from doxa_cli.judge import judge
+from doxa_cli.once import Once
 from doxa_cli.predict import predict
 from doxa_cli.prune import prune
 from doxa_cli.replicate import replicate
@@ -42,7 +43,7 @@ def doxa(
 
 
 for command in (demo, fit, search, predict, judge, report, attack, prune, bench, replicate, version):
-    app.command()(command)
+    app.command(cls=Once)(command)
 app.add_typer(data.app, name="data")
 
 

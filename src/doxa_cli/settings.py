@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,7 @@ def merged(file: Path | None, assignments: Sequence[str], options: Mapping[str, 
     """Every setting that was given anywhere, by name."""
     texts = _texts()
     found = {} if file is None else _from_file(file)
-    for assignment in assignments:
-        name, value = _assigned(assignment, texts)
-        found[name] = value
+    found |= _each_once((_assigned(assignment, texts) for assignment in assignments), "by --set")
     found |= {name: value for name, value in options.items() if name in texts and value not in NOTHING}
     # A setting of the rows that is none is as good as not given; Plan knows which of its own may be none.
     given = {name: value for name, value in found.items() if value is not None or name not in KINDS}
@@ -51,7 +49,21 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise BadInput(f"the settings in {path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise BadInput(f"{path} is not TOML: {error}") from None
-    return {_known(name, _texts(), f" in {path}"): value for name, value in found.items()}
+    texts = _texts()
+    return _each_once(((_known(name, texts, f" in {path}"), value) for name, value in found.items()), f"in {path}")
+
+
+def _each_once(pairs: Iterable[tuple[str, Any]], where: str) -> dict[str, Any]:
+    """Settings by name; one that comes twice is refused, since only one of the two would count."""
+    from doxa.errors import BadInput
+
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            several = f'; several go into one, as in {name}=["a", "b"]' if KINDS.get(name) is list else ""
+            raise BadInput(f"the setting {name} is given twice {where}; give it once{several}")
+        found[name] = value
+    return found
 
 
 def _assigned(assignment: str, texts: Mapping[str, bool]) -> tuple[str, Any]:

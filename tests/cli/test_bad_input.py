@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -262,3 +263,57 @@ def test_a_run_that_is_finished_is_not_harmed_by_other_rows(doxa: Command) -> No
     assert "was learned from other rows: t.csv has changed since" in ended.said
     assert Path("run/run.json").read_bytes() == before
     assert doxa("judge", "run", "-q").code == 0
+
+
+# Of two values none is dropped without a word.
+
+
+def test_two_targets_are_refused_and_the_way_out_is_told(doxa: Command, tables: Path) -> None:
+    ended = doxa(*fitted(tables / "houses.csv", "--target", "price", "--target", "size"))
+    assert ended.code == 2
+    assert "--target is given twice" in ended.said
+    assert "--drop" in ended.said
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize("command", ["fit", "search", "predict", "judge", "report", "attack", "prune", "bench", "demo"])
+def test_every_option_with_a_value_is_given_once_or_takes_several(command: str, doxa: Command) -> None:
+    import typer
+
+    from doxa_cli.app import app
+
+    program: Any = typer.main.get_command(app)
+    single = [p for p in program.commands[command].params if p.param_type_name == "option" and not p.multiple]
+    valued = [p for p in single if not p.is_flag]
+    assert valued
+    for option in valued:
+        name = option.opts[0]
+        ended = doxa(command, name, "3", f"{name}=3", name, "4")
+        assert ended.code == 2
+        assert f"{name} is given 3 times" in ended.said
+
+
+def test_what_takes_several_and_flags_may_come_again(doxa: Command, tables: Path) -> None:
+    path = write(Path("t.csv"), {**houses(), "planet": ["Earth"] * 80, "star": ["Sun"] * 80})
+    ended = doxa(*fitted(path, "--target", "price", "--drop", "planet", "--drop", "star", "--quiet", "--quiet"))
+    assert ended.code == 0
+
+
+@pytest.mark.parametrize(
+    ("assignments", "text", "said"),
+    [
+        (["epochs=3", "epochs=4"], "", "the setting epochs is given twice by --set; give it once"),
+        (["target=a", "target=b"], "", "the setting target is given twice by --set"),
+        (["kl-weight=1", "kl_weight=2"], "", "the setting kl_weight is given twice by --set"),
+        (["drop=a", "drop=b"], "", r'drop is given twice by --set; give it once; several go into one, as in drop=\["'),
+        ([], "kl-weight = 1\nkl_weight = 2\n", "the setting kl_weight is given twice in a.toml"),
+        ([], "epochs = 1\nepochs = 2\n", "a.toml is not TOML"),
+    ],
+)
+def test_a_setting_that_is_given_twice(assignments: list[str], text: str, said: str) -> None:
+    from doxa.errors import BadInput
+    from doxa_cli.settings import merged
+
+    Path("a.toml").write_text(text)
+    with pytest.raises(BadInput, match=said):
+        merged(Path("a.toml"), assignments, {})
