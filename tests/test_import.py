@@ -35,4 +35,4 @@ def test_importing_doxa_imports_nothing_heavy(imported) -> None:
     assert "doxa" in found
     assert not found & HEAVY
     # Besides itself and the standard library, only what it says.
-    assert found - set(sys.stdlib_module_names) <= {"doxa", "safetensors", "torch", "numpy"}
+    assert found - set(sys.stdlib_module_names) <= {"doxa", "doxa_settings", "safetensors", "torch", "numpy"}

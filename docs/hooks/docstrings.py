@@ -25,6 +25,19 @@ class PublicNames(griffe.Extension):
             found.parent = pkg if name.room == "doxa" else pkg[name.room.removeprefix("doxa.")]
 
 
+class Defaults(griffe.Extension):
+    """A default that stands in the record of options is shown as its value: `epochs=10` for `epochs=Options.epochs`."""
+
+    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
+        """Put the values into one signature."""
+        from doxa.options import Options
+
+        for parameter in func.parameters:
+            name = str(parameter.default).removeprefix("Options.")
+            if name != str(parameter.default):
+                parameter.default = repr(getattr(Options, name))
+
+
 class Equations(griffe.Extension):
     """A paragraph that is no sentence is an equation, or says shapes: it keeps its lines and its spaces."""
 

@@ -15,6 +15,7 @@ from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
 from doxa.optimisers.torchs import Make
 from doxa.run import Watch
+from doxa_settings.record import Knobs
 
 # One of doxa.optimisers, or what makes a torch optimiser from a list of tensors.
 Optimiser = Adam | Sgd | Make
@@ -28,10 +29,17 @@ COUNTS = (
     "checkpoint_steps",
     "watch_every",
 )
+KNOBS = {one.name: one for one in fields(Knobs)}
 
 
 def _told(default: Any, words: str) -> Any:
     return field(default=default, metadata={"help": words})
+
+
+def _shared(name: str, default: int | None = None) -> Any:
+    """An option that `doxa fit` has too, in the same words; its default is the same unless the rows decide there."""
+    own = KNOBS[name]
+    return _told(own.default if default is None else default, own.metadata["setting"].help)
 
 
 @dataclass(frozen=True)
@@ -42,18 +50,18 @@ class Options:
     refused here.
     """
 
-    epochs: int = _told(10, "Passes over the rows, at most.")
-    batch_size: int = _told(128, "Rows a step.")
+    epochs: int = _shared("epochs", 10)
+    batch_size: int = _shared("batch_size", 128)
     optimiser: Optimiser | None = _told(None, "One of doxa.optimisers, or what makes one of torch's; Adam by default.")
-    validation_samples: int = _told(8, "Draws of the weights that score an epoch on validation rows.")
-    patience: int | None = _told(None, "Epochs without gain on validation rows after which training stops.")
+    validation_samples: int = _shared("validation_samples")
+    patience: int | None = _shared("patience")
     size: int | None = _told(None, "Number of rows, of data that cannot tell it.")
     random: Chooser | None = _told(None, "Which weights are beliefs, by name and tensor; all by default.")
     device: torch.device | str | None = _told(None, "Where to learn; where the net is by default.")
     autocast: torch.dtype | None = _told(None, "Floating-point type that the net's operations are cast to.")
     checkpoint: str | PathLike[str] | None = _told(None, "Folder in which the run is saved.")
-    checkpoint_every: int = _told(1, "Epochs from one saving to the next.")
-    checkpoint_steps: int | None = _told(None, "Steps from one saving to the next within an epoch.")
+    checkpoint_every: int = _shared("checkpoint_every")
+    checkpoint_steps: int | None = _shared("checkpoint_steps")
     resume: bool = _told(False, "Go on with the run in the folder, to the same bits.")
     progress: bool = _told(True, "Show how far it is.")
     watch: Watch | None = _told(None, "Shown the beliefs awake, it gives a row of numbers for the history of each.")

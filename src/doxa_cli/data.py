@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from doxa_cli.names import DATA
 from doxa_cli.options import Json, Quiet, argument
 from doxa_cli.terminal import EVERY, Say, notes, pairs, put, put_json, seldom, table
+from doxa_settings.names import DATA
 
 if TYPE_CHECKING:
     from doxa.data import Card

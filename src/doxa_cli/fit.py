@@ -6,59 +6,19 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from doxa_cli import knobs
-from doxa_cli.names import DATA
-from doxa_cli.options import Json, Quiet, argument, flag, option
+from doxa_cli.options import Json, Quiet, flag, option
 from doxa_cli.scores import MAIN, show_findings, show_scores
 from doxa_cli.settings import KINDS, merged
+from doxa_cli.taking import SETTINGS, taking
 from doxa_cli.terminal import Say, notes, printable, put, put_json, reading
 
 if TYPE_CHECKING:
     from doxa.runs import Material, Opened
 
 
+@taking(SETTINGS)
 def fit(
-    context: typer.Context,
-    source: Annotated[str | None, argument("SOURCE", "A CSV or parquet file, or a data set by name.", DATA)] = None,
-    target: knobs.Target = None,
-    task: knobs.Task = None,
-    drop: knobs.Drop = None,
-    keep_constant: knobs.KeepConstant = None,
-    hold_out: knobs.HoldOut = None,
-    encoding: knobs.Encoding = None,
-    net: knobs.Net = None,
-    prior: knobs.Prior = None,
-    posterior: knobs.Posterior = None,
-    likelihood: knobs.Likelihood = None,
-    random: knobs.Random = None,
-    learner: knobs.Learner = None,
-    noise: knobs.Noise = None,
-    kl_weight: knobs.KLWeight = None,
-    samples: knobs.StepDraws = None,
-    antithetic: knobs.Antithetic = None,
-    dropout: knobs.DropoutRate = None,
-    input_dropout: knobs.InputDropout = None,
-    members: knobs.Members = None,
-    same_start: knobs.SameStart = None,
-    perturbation: knobs.Perturbation = None,
-    objective: knobs.Objective = None,
-    population: knobs.Population = None,
-    perturbation_scale: knobs.PerturbationScale = None,
-    workers: knobs.Workers = None,
-    lr: knobs.Rate = None,
-    optimiser: knobs.Optimiser = None,
-    autocast: knobs.Autocast = None,
-    epochs: knobs.Epochs = None,
-    batch_size: knobs.BatchSize = None,
-    patience: knobs.Patience = None,
-    validation_samples: knobs.ValidationSamples = None,
-    checkpoint_every: knobs.CheckpointEvery = None,
-    draws: knobs.Draws = None,
-    seed: knobs.Seed = None,
-    device: knobs.Device = None,
-    out: Annotated[Path | None, option("FOLDER", "Of the run.", default="runs/ and the source's name")] = None,
+    *,
     resume: Annotated[bool, flag("--resume", "Go on with an interrupted run, to the bit.")] = False,
     config: Annotated[Path | None, option("FILE", "TOML with settings, named as the options.")] = None,
     assignments: Annotated[
@@ -66,6 +26,7 @@ def fit(
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
+    **settings: Any,
 ) -> None:
     """Learn a belief from a table or a named data set, judge it on rows held out, and write both to a folder.
 
@@ -74,9 +35,9 @@ def fit(
     Whatever has a name takes arguments after a colon, as in --prior laplace:0.5.
     """
     say = notes(quiet)
-    if source is not None:
-        say(f"reading {source}")
-    learned(merged(config, assignments or [], context.params), resume, say, as_json, quiet)
+    if settings["source"] is not None:
+        say(f"reading {settings['source']}")
+    learned(merged(config, assignments or [], settings), resume, say, as_json, quiet)
 
 
 def learned(settings: dict[str, Any], resume: bool, say: Say, as_json: bool, quiet: bool) -> None:

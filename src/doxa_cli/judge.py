@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from doxa_cli import names
 from doxa_cli.options import Device, Encoding, Force, Json, Quiet, Run, argument, option
 from doxa_cli.rows import Rows, require_rows
 from doxa_cli.scores import show_findings, show_scores
 from doxa_cli.terminal import Say, notes, put_json
 from doxa_cli.writing import require_free
+from doxa_settings.names import DATA
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,7 +24,7 @@ def judge(
     samples: Annotated[int | None, option("N", "Draws of the weights.", default="as in doxa fit", least=1)] = None,
     shift: Annotated[
         str | None,
-        option("SOURCE", "A data set or table it was not made for: does it notice?", known=names.DATA),
+        option("SOURCE", "A data set or table it was not made for: does it notice?", known=DATA),
     ] = None,
     out: Annotated[Path | None, option("FILE", "Write the result as JSON too, for doxa report.")] = None,
     encoding: Encoding = "utf-8",

@@ -9,20 +9,35 @@ from typing import Annotated, Any
 
 import typer
 
-from doxa_cli import knobs
 from doxa_cli.devices import device_of
 from doxa_cli.fit import learned
-from doxa_cli.names import DATA, FUNCTIONS
 from doxa_cli.options import Json, Quiet, argument, flag, option
 from doxa_cli.settings import merged
+from doxa_cli.taking import taking
 from doxa_cli.terminal import notes, pairs, put, put_json
+from doxa_settings.names import DATA, FUNCTIONS
 
 ENVIRONMENT = re.compile(r"[\w./:-]+-v\d+")  # as gymnasium names them
 # Options of a function's search; a net's has its own.
 OF_FUNCTIONS = ("generations", "start")
+TAKEN = (
+    "target",
+    "net",
+    "perturbation",
+    "objective",
+    "population",
+    "perturbation_scale",
+    "workers",
+    "lr",
+    "epochs",
+    "batch_size",
+    "seed",
+    "device",
+)  # of the settings of doxa fit
 POLICY = "policy.doxa"
 
 
+@taking(TAKEN)
 def search(
     context: typer.Context,
     source: Annotated[
@@ -33,22 +48,11 @@ def search(
             (*FUNCTIONS, *DATA),
         ),
     ],
-    target: knobs.Target = None,
-    net: knobs.Net = None,
-    perturbation: knobs.Perturbation = None,
-    objective: knobs.Objective = None,
-    population: knobs.Population = None,
-    perturbation_scale: knobs.PerturbationScale = None,
-    workers: knobs.Workers = None,
-    lr: knobs.Rate = None,
-    epochs: knobs.Epochs = None,
-    batch_size: knobs.BatchSize = None,
+    *,
     start: Annotated[str | None, option("NUMBERS", "Where a function's search begins, as in 1,-2.")] = None,
     generations: Annotated[
         int | None, option("N", "Of a function's or an environment's search.", default="2000", least=1)
     ] = None,
-    seed: knobs.Seed = None,
-    device: knobs.Device = None,
     out: Annotated[
         Path | None,
         option(
@@ -61,6 +65,7 @@ def search(
     resume: Annotated[bool, flag("--resume", "Go on with an interrupted search, to the bit.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
+    **settings: Any,
 ) -> None:
     """Learn without gradients: a net on named data or a table, the lowest point of a function, or a policy.
 
@@ -71,14 +76,12 @@ def search(
     say = notes(quiet)
     if source in FUNCTIONS:
         _refuse(context, ("target", "net", "perturbation", "objective", "lr", "epochs", "batch_size", "device"))
-        found = _function(source, start, generations, population, perturbation_scale, workers, seed, out, resume, quiet)
+        found = _function(source, start, generations, settings, out, resume, quiet)
         _show(source, found, as_json, quiet)
         return
     if ENVIRONMENT.fullmatch(source):
         _refuse(context, ("target", "perturbation", "objective", "lr", "epochs", "batch_size", "start"))
-        _act(
-            source, net, generations, population, perturbation_scale, workers, seed, device, out, resume, as_json, quiet
-        )
+        _act(source, generations, settings, out, resume, as_json, quiet)
         return
     for name in OF_FUNCTIONS:
         if context.params[name] is not None:
@@ -86,8 +89,7 @@ def search(
                 f"--{name} belongs to the search of a function ({', '.join(FUNCTIONS)}) or a policy; leave it out"
             )
     say(f"reading {source}")
-    settings = merged(None, [], context.params) | {"learner": "search"}
-    learned(settings, resume, say, as_json, quiet)
+    learned(merged(None, [], context.params) | {"learner": "search"}, resume, say, as_json, quiet)
 
 
 def _refuse(context: typer.Context, names: Sequence[str]) -> None:
@@ -101,13 +103,8 @@ def _refuse(context: typer.Context, names: Sequence[str]) -> None:
 
 def _act(
     name: str,
-    net: str | None,
     generations: int | None,
-    population: int | None,
-    scale: float | None,
-    workers: int | None,
-    seed: int | None,
-    device: str | None,
+    settings: Mapping[str, Any],
     out: Path | None,
     resume: bool,
     as_json: bool,
@@ -120,14 +117,15 @@ def _act(
     from doxa.search import engines, policy
     from doxa.search.episodes.stage import Scenery
 
-    where = device_of(device or "cpu")
+    where = device_of(settings["device"] or "cpu")
     scenery = Scenery(name)
-    torch.manual_seed(seed or 0)
-    given: dict[str, Any] = {"size": population, "scale": scale}
+    seed, workers = settings["seed"] or 0, settings["workers"]
+    torch.manual_seed(seed)
+    given: dict[str, Any] = {"size": settings["population"], "scale": settings["perturbation_scale"]}
     found = policy(
         name,
-        built(net or "mlp:64,64,activation=tanh", scenery.shape, scenery.outputs).to(where),
-        seed=seed or 0,
+        built(settings["net"] or "mlp:64,64,activation=tanh", scenery.shape, scenery.outputs).to(where),
+        seed=seed,
         generations=generations or 2000,
         engine=engines.pool(workers) if workers else None,
         checkpoint=out,
@@ -137,7 +135,7 @@ def _act(
     )
     if out is not None:
         found.save(out / POLICY)
-    returns = found.play(100, seed=(seed or 0) + 1)
+    returns = found.play(100, seed=seed + 1)
     error = float(returns.std() / len(returns) ** 0.5)
     told = {
         "environment": name,
@@ -163,10 +161,7 @@ def _function(
     name: str,
     start: str | None,
     generations: int | None,
-    population: int | None,
-    scale: float | None,
-    workers: int | None,
-    seed: int | None,
+    settings: Mapping[str, Any],
     out: Path | None,
     resume: bool,
     quiet: bool,
@@ -181,12 +176,13 @@ def _function(
     except ValueError:
         raise BadInput(f"--start takes numbers with commas between them, as in 1,-2; got {start!r}") from None
     function.require_width(len(begins))
+    scale, workers = settings["perturbation_scale"], settings["workers"]
     return minimise(
         function,
         list(begins),
-        seed=seed or 0,
+        seed=settings["seed"] or 0,
         generations=generations or 2000,
-        size=population,
+        size=settings["population"],
         scale=1.0 if scale is None else scale,
         batched=True,
         engine=engines.pool(workers) if workers else None,

@@ -18,19 +18,25 @@ from doxa.runs import Plan
 from doxa.runs.learn import EPOCHS, ROWS, STEPS
 from doxa.runs.plan import ACTIVATIONS, OBJECTIVES, OPTIMISERS, PERTURBATIONS, PRECISIONS, UNUSED
 from doxa.search import functions
-from doxa_cli import names
 from doxa_cli.app import app
-from doxa_cli.settings import KINDS
+from doxa_cli.settings import KINDS, merged
+from doxa_cli.taking import SETTINGS
+from doxa_settings import names
+from doxa_settings.record import Rows
+from doxa_settings.setting import kind
 
 from .small import Command
 
 COMMANDS = ("demo", "fit", "search", "predict", "judge", "report", "attack", "prune", "bench", "version", "data")
 
 
+def program() -> Any:
+    return typer.main.get_command(app)
+
+
 def options() -> dict[str, Any]:
     """The options of `doxa fit` by the names of their settings."""
-    command: Any = typer.main.get_command(app)
-    return {parameter.name: parameter for parameter in command.commands["fit"].params}
+    return {parameter.name: parameter for parameter in program().commands["fit"].params}
 
 
 @pytest.mark.parametrize(
@@ -97,6 +103,23 @@ def test_every_knob_of_a_plan_is_an_option_and_tells_its_default() -> None:
     assert said["lr"].endswith(f"{RATE:g}")
     assert said["epochs"].startswith(f"{EPOCHS}, or {STEPS} steps;")
     assert said["batch_size"].startswith(f"{ROWS};")
+
+
+def test_options_settings_and_completion_are_made_from_the_record() -> None:
+    found = options()
+    own = {"resume", "config", "assignments", "as_json", "quiet"}
+    assert {*SETTINGS} == {field.name for field in (*fields(Rows), *fields(Plan))} == {*found} - own
+    for name, (field, setting) in SETTINGS.items():
+        assert found[name].help == setting.help
+        assert found[name].default is None  # so that what was given can be told from what was not
+        word = {"bool": "true", "int": "1", "float": "1"}.get(kind(field), "a")
+        assert merged(None, [f"{name}={word}"], {}).keys() == {name}
+    completing = {name: setting.known for name, (_, setting) in SETTINGS.items() if setting.known}
+    assert {"source", "prior", "lr", "optimiser"} <= {*completing}
+    for name, known in completing.items():
+        begun, context = known[0][:2], typer.Context(program())
+        completed = [item.value for item in found[name].shell_complete(context, begun)]
+        assert completed == [word for word in known if word.startswith(begun)]
 
 
 SCRIPT = """

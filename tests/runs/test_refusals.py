@@ -89,6 +89,9 @@ def test_the_largest_seeds_are_taken(tmp_path: Path) -> None:
         (Plan(learner="point", validation_samples=3), "validation_samples is of no use without patience"),
         (Plan(learner="point", validation_samples=0, patience=2), "validation_samples must be at least 1"),
         (Plan(learner="point", checkpoint_every=0), "checkpoint_every must be at least 1"),
+        (Plan(learner="point", checkpoint_steps=0), "checkpoint_steps must be at least 1"),
+        (Plan(learner="search", workers=-1), "workers must be at least 0"),
+        (Plan(checkpoint_steps=3), "checkpoint_steps is of no use to the learner auto"),
         (Plan(validation_samples=3), "validation_samples is of no use to the learner auto"),
         (Plan(checkpoint_every=3), "checkpoint_every is of no use to the learner auto"),
     ],
@@ -107,9 +110,8 @@ def test_the_knobs_of_validation_and_saving_reach_the_fit(tmp_path: Path, monkey
         return fit(*arguments, **settings)
 
     monkeypatch.setattr(MODULE, "fit", heard)
-    plan = Plan(
-        net="mlp:4", learner="variational", epochs=2, draws=2, patience=1, validation_samples=3, checkpoint_every=2
-    )
+    knobs = {"patience": 1, "validation_samples": 3, "checkpoint_every": 2, "checkpoint_steps": 1}
+    plan = Plan(net="mlp:4", learner="variational", epochs=2, draws=2, **knobs)
     run = learn(gathered(rows(), "y"), plan, tmp_path / "r", progress=False)
-    assert (given["validation_samples"], given["checkpoint_every"]) == (3, 2)
+    assert {name: given[name] for name in knobs} == knobs
     assert run.belief.record.settings["validation_samples"] == 3

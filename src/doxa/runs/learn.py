@@ -273,6 +273,7 @@ def _fitted(net: nn.Module, material: Material, plan: Plan, folder: Path, progre
         autocast=plan.precision(),
         checkpoint=folder / TRAINING,
         checkpoint_every=plan.checkpoint_every,
+        checkpoint_steps=plan.checkpoint_steps,
         resume=resume,
         progress=progress,
     )

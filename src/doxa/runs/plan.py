@@ -32,6 +32,8 @@ from doxa.search.local import Local
 from doxa.search.low_rank import LowRank
 from doxa.search.objectives import f1, zero_one
 from doxa.search.weight_space import WeightSpace
+from doxa_settings.record import Knobs
+from doxa_settings.setting import kind
 
 Unit = float | list[float]  # for all outputs, or for each
 LEAST = likelihoods.gaussian_per_input.least
@@ -55,6 +57,7 @@ UNUSED: dict[str, tuple[str, ...]] = {
         "random",
         "validation_samples",
         "checkpoint_every",
+        "checkpoint_steps",
     ),
     "variational": ("dropout", "input_dropout", *OF_SEARCH),
     "point": ("noise", "posterior", "samples", "antithetic", "dropout", "input_dropout", *OF_SEARCH),
@@ -63,17 +66,6 @@ UNUSED: dict[str, tuple[str, ...]] = {
 }
 PERTURBATIONS = {"local": Local, "weight_space": WeightSpace, "low_rank": LowRank}
 OBJECTIVES: dict[str, dict[str, Any]] = {"zero_one": {"minimise": zero_one}, "f1": {"maximise": f1}}
-COUNTS = (
-    "samples",
-    "population",
-    "members",
-    "epochs",
-    "batch_size",
-    "patience",
-    "validation_samples",
-    "checkpoint_every",
-    "draws",
-)
 SEEDS = range(-(2**63), 2**64)  # that torch takes
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -106,39 +98,8 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Every knob of the library; None leaves it to Doxa."""
-
-    net: str = "mlp:100,100"
-    learner: str = "auto"  # auto, variational, point, dropout, search
-    prior: str | None = None
-    posterior: str = "mean_field"
-    noise: str = "local"
-    random: str | None = None  # names of weights that are beliefs, as in 4.*,*.bias
-    likelihood: str | None = None
-    kl_weight: str | None = None
-    samples: int = 1  # draws a step
-    antithetic: bool = False
-    dropout: float = 0.5
-    input_dropout: float = 0.0
-    members: int | None = None
-    same_start: bool = False  # of an ensemble's members
-    perturbation: str = "local"  # of a search: local, weight_space, low_rank
-    objective: str | None = None  # of a search: the likelihood's, zero_one or f1
-    population: int = 100  # perturbations a step
-    perturbation_scale: float = 0.05
-    workers: int = 0  # processes that evaluate them; 0 for none but this one
-    lr: str | None = None
-    optimiser: str | None = None
-    autocast: str | None = None
-    epochs: int | None = None
-    batch_size: int | None = None
-    patience: int | None = None
-    validation_samples: int = 8  # draws that score an epoch, where there is patience
-    checkpoint_every: int = 1  # epochs
-    draws: int = 50  # of a prediction
-    seed: int = 0
-    device: str | None = None
+class Plan(Knobs):
+    """What is asked of a run, by words, and what the words make; a setting that is None is left to Doxa."""
 
     def __post_init__(self) -> None:
         if whole("seed", self.seed, least=None) not in SEEDS:
@@ -150,20 +111,19 @@ class Plan:
         known = {f.name: f for f in fields(cls)}
         for name, value in settings.items():
             if name not in known:
-                raise BadInput(f"there is no setting {name!r}{nearest(name, known, most=30)}")
-            kind = str(known[name].type)
-            if value is None and "None" not in kind:
+                raise BadInput(f"there is no setting {name!r}{nearest(name, known, most=40)}")
+            wanted = str(known[name].type)
+            if value is None and "None" not in wanted:
                 raise BadInput(f"the setting {name} must not be empty")
             fits = {
                 "str": lambda v: isinstance(v, str | int | float) and not isinstance(v, bool),
                 "int": lambda v: isinstance(v, int) and not isinstance(v, bool),
                 "float": lambda v: isinstance(v, int | float) and not isinstance(v, bool),
                 "bool": lambda v: isinstance(v, bool),
-            }[kind.split(" |")[0]]
+            }[kind(known[name])]
             if value is not None and not fits(value):
-                raise BadInput(f"the setting {name} must be of type {kind}; got {value!r}")
-        texts = {"net", "learner", "prior", "posterior", "noise", "likelihood", "kl_weight", "lr"}
-        texts |= {"random", "optimiser", "autocast", "device", "perturbation", "objective"}
+                raise BadInput(f"the setting {name} must be of type {wanted}; got {value!r}")
+        texts = {name for name, field in known.items() if kind(field) == "str"}
         worded: dict[str, Any] = {k: str(v) if k in texts and v is not None else v for k, v in settings.items()}
         return cls(**worded)
 
@@ -188,10 +148,10 @@ class Plan:
             raise BadInput("same_start is of no use without several members; give members, or leave it out")
         if self.validation_samples != Plan.validation_samples and self.patience is None:
             raise BadInput("validation_samples is of no use without patience; give patience, or leave it out")
-        for name in COUNTS:
-            value = getattr(self, name)
-            if value is not None:
-                whole(name, value)
+        for field in fields(self):
+            value, least = getattr(self, field.name), field.metadata["setting"].least
+            if value is not None and least is not None:
+                whole(field.name, value, least)
 
     def units(self, material: Material) -> tuple[Unit, Unit]:
         """Centre and scale of the net's outputs: those of the target, but for a noise, which its likelihood scales."""
@@ -306,7 +266,7 @@ class Plan:
             **(OBJECTIVES[self.objective] if self.objective else {}),
             size=self.population,
             scale=self.perturbation_scale,
-            engine=Pool(self.workers) if whole("workers", self.workers, least=0) else InProcess(),
+            engine=Pool(self.workers) if self.workers else InProcess(),
         )
 
     def makes_learner(self, net: nn.Module) -> Learner:

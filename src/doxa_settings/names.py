@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 NETS = ("mlp", "lenet5")
 ACTIVATIONS = ("relu", "tanh", "gelu", "silu", "elu", "softplus", "sigmoid")
 TASKS = ("regression", "classification")
@@ -40,12 +38,3 @@ DATA = (
     "temperature/rio_de_janeiro",
     "temperature/uccle",
 )
-
-
-def completing(names: Sequence[str]) -> Callable[[str], list[str]]:
-    """How a word may go on, for the shell."""
-
-    def complete(incomplete: str) -> list[str]:
-        return [name for name in names if name.startswith(incomplete)]
-
-    return complete
