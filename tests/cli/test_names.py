@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ import typer
 
 from doxa import data, kl_weights, learners, likelihoods, nets, noise, posteriors, priors, rates
 from doxa.auto import KL_WEIGHTS, RATE
-from doxa.runs import Plan
+from doxa.runs import Plan, gathered
 from doxa.runs.learn import EPOCHS, ROWS, STEPS
 from doxa.runs.plan import ACTIVATIONS, OBJECTIVES, OPTIMISERS, PERTURBATIONS, PRECISIONS, UNUSED
 from doxa.search import functions
@@ -103,6 +104,13 @@ def test_every_knob_of_a_plan_is_an_option_and_tells_its_default() -> None:
     assert said["lr"].endswith(f"{RATE:g}")
     assert said["epochs"].startswith(f"{EPOCHS}, or {STEPS} steps;")
     assert said["batch_size"].startswith(f"{ROWS};")
+
+
+def test_the_rows_are_gathered_by_the_defaults_that_help_tells() -> None:
+    taken = inspect.signature(gathered).parameters
+    for field in fields(Rows):
+        if field.default is not None:
+            assert taken[field.name].default == field.default
 
 
 def test_options_settings_and_completion_are_made_from_the_record() -> None:
