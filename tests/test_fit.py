@@ -254,7 +254,7 @@ def test_only_the_chosen_weights_are_random() -> None:
     assert found.noise == {"2.weight": "local", "2.bias": "local", "0.weight": "point", "0.bias": "point"}
     assert found.layout.random == found.posterior.scale.numel() == 21
     assert found.posterior.mean.numel() == 51
-    drawn = [found.layout.views(w) for w, _ in found.posterior.draws(3, (0,))]
+    drawn = [found.layout.views(draw.weights) for draw in found.posterior.draws(3, (0,))]
     for name in ("0.weight", "0.bias"):
         assert all(torch.equal(d[name], weight(found, name)) for d in drawn)
         assert not torch.equal(weight(found, name), mlp().get_parameter(name)), "a point, but a learned one"
@@ -279,8 +279,8 @@ def test_frozen_parameters_stay_frozen_and_are_saved(learner, tmp_path: Path) ->
     loaded = doxa.load(tmp_path / "a.doxa", other)
     assert torch.equal(loaded.buffers[-1]["0.weight"], frozen)
     assert torch.equal(loaded.predict(X, 2).outputs, found.predict(X, 2).outputs)
-    (weights, member), *_ = loaded.posterior.draws(1, (0,))
-    assert torch.equal(loaded.plain(weights, member)[0].weight, frozen)
+    draw, *_ = loaded.posterior.draws(1, (0,))
+    assert torch.equal(loaded.plain(draw.weights, draw.component)[0].weight, frozen)
 
 
 def test_a_tight_prior_around_a_pretrained_net_holds_the_posterior_there() -> None:

@@ -213,3 +213,55 @@ def test_the_entropy_of_a_mixture_in_two_dimensions_is_its_sample_mean(scale: fl
     assert float(found.mutual_information().min()) > 0.3
     agreeing = Draws(locations[:1].expand(20, -1, -1), likelihoods.gaussian(scale), {})
     assert float(agreeing.mutual_information().max()) < 1e-6
+
+
+# Draws that do not count alike.
+
+TIMES = torch.tensor([3, 1, 2, 4])
+WEIGHED = {
+    "categorical": (likelihoods.categorical(), 3 * normal(4, 6, 3), {}),
+    "bernoulli": (likelihoods.bernoulli(), 3 * normal(4, 6, 2), {}),
+    "gaussian": (likelihoods.gaussian(0.7), normal(4, 6, 1), {}),
+    "gaussian_learned": (likelihoods.gaussian_learned(), normal(4, 6, 2), {"log_scale": 0.3 * normal(4, 1, 2)}),
+    "gaussian_per_input": (likelihoods.gaussian_per_input(), normal(4, 6, 2), {}),
+}
+
+
+@pytest.mark.parametrize("name", likelihoods.TABLE)
+def test_a_draw_of_weight_three_is_three_draws(name: str) -> None:
+    likelihood, output, parameters = WEIGHED[name]
+    weighed = Draws(output, likelihood, parameters, TIMES / 10)
+    repeated = Draws(
+        output.repeat_interleave(TIMES, 0),
+        likelihood,
+        {k: v.repeat_interleave(TIMES, 0) for k, v in parameters.items()},
+    )
+    alike = Draws(output, likelihood, parameters)
+    for ask in ("mean", "aleatoric", "epistemic", "std"):
+        torch.testing.assert_close(getattr(weighed, ask), getattr(repeated, ask))
+        assert not torch.allclose(getattr(weighed, ask), getattr(alike, ask)) or ask == "aleatoric"
+    # Several real targets are integrated on nodes that depend on the number of draws.
+    tolerance = {"rtol": 0.02, "atol": 0.01} if name == "gaussian_learned" else {}
+    torch.testing.assert_close(weighed.entropy(), repeated.entropy(), **tolerance)
+    torch.testing.assert_close(weighed.mutual_information(), repeated.mutual_information(), **tolerance)
+    y = {"categorical": labels(6, classes=3), "bernoulli": labels(6, 2, classes=2)}.get(name)
+    y = normal(*repeated.mean.shape, seed=5) if y is None else y
+    torch.testing.assert_close(weighed.log_predictive(y), repeated.log_predictive(y))
+    if not likelihood.discrete:  # where quantiles are roots; between probabilities they are interpolated
+        torch.testing.assert_close(weighed.quantile(0.3), repeated.quantile(0.3))
+
+
+@pytest.mark.parametrize("name", likelihoods.TABLE)
+def test_equal_weights_are_none_and_a_draw_without_weight_is_no_draw(name: str) -> None:
+    likelihood, output, parameters = WEIGHED[name]
+    alike = Draws(output, likelihood, parameters)
+    equal = Draws(output, likelihood, parameters, torch.full((4,), 0.25))
+    short = Draws(output[:3], likelihood, {k: v[:3] for k, v in parameters.items()})
+    without = Draws(output, likelihood, parameters, torch.tensor([1.0, 1.0, 1.0, 0.0]) / 3)
+    tolerance = {"rtol": 0.02, "atol": 0.01} if name == "gaussian_learned" else {}
+    for one, other in ((alike, equal), (short, without)):
+        for q in (0.01, 0.3, 0.5, 0.97):
+            torch.testing.assert_close(one.quantile(q), other.quantile(q))
+        torch.testing.assert_close(one.std, other.std)
+        torch.testing.assert_close(one.entropy(), other.entropy(), **tolerance)
+        torch.testing.assert_close(one.mutual_information(), other.mutual_information(), **tolerance)

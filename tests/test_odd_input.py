@@ -244,9 +244,10 @@ def test_each_member_of_an_ensemble_has_its_own_net() -> None:
     module = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
     belief = fit(module, learner=learners.ensemble(learners.point(), 3))
     outputs = belief.predict(X).outputs
-    for k, (w, member) in enumerate(belief.posterior.draws(1, (0,))):
+    for k, draw in enumerate(belief.posterior.draws(1, (0,))):
         with torch.no_grad():
-            torch.testing.assert_close(belief.plain(w, member).eval()(X), outputs[k])
+            torch.testing.assert_close(belief.plain(draw).eval()(X), outputs[k])
+            torch.testing.assert_close(belief.plain(draw.weights, draw.component).eval()(X), outputs[k])
     for ask in (belief.plain, lambda: belief.predict_at_mean(X)):
         with pytest.raises(BadInput, match="no member's"):
             ask()

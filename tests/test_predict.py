@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import pytest
 import scipy.optimize
@@ -13,8 +14,11 @@ from torch.func import functional_call
 
 import doxa
 from doxa import Belief, Draws, learners, likelihoods, noise, posteriors, priors
+from doxa.contracts import Draw
 from doxa.layout import constants, lay_out
 from doxa.posteriors import MeanField
+from doxa.posteriors.delta import Delta
+from doxa.randomness import Key
 from zoo import CASES
 
 
@@ -46,7 +50,7 @@ def test_chunks_of_rows_never_change_a_draw(name: str) -> None:
     assert float(whole.std(0).min()) > 1e-3, "draws differ"
     for rows in (1, 2, 7, 22, 23, 1000):
         torch.testing.assert_close(q.predict(x, samples=4, rows=rows).outputs, whole, rtol=1e-4, atol=1e-5)
-    seen = [w for w, _ in q.posterior.draws(4, (0, "predict"))]
+    seen = [draw.weights for draw in q.posterior.draws(4, (0, "predict"))]
     for s, w in enumerate(seen):
         net = q.plain(w).eval()
         torch.testing.assert_close(whole[s], net(x).detach(), rtol=1e-4, atol=1e-5)
@@ -265,13 +269,89 @@ def test_members_of_an_ensemble_keep_their_own_batch_statistics(learner) -> None
     outputs = found.predict(x, samples=6).outputs
     drawn = list(found.posterior.draws(6, (0, "predict")))
     assert len(outputs) == len(drawn) == (3 if isinstance(found.posterior, posteriors.particles) else 6)
-    assert {member for _, member in drawn} == {0, 1, 2}
+    assert {draw.component for draw in drawn} == {0, 1, 2}
     net = found.net.eval()
-    for out, (w, member) in zip(outputs, drawn, strict=True):
+    for out, draw in zip(outputs, drawn, strict=True):
+        w, member = draw.weights, draw.component
         expected = functional_call(net, {**found.layout.weights(w), **found.buffers[member]}, (x,))
         torch.testing.assert_close(out, expected.detach())
         wrong = functional_call(net, {**found.layout.weights(w), **found.buffers[(member + 1) % 3]}, (x,))
         assert not torch.allclose(out, wrong.detach(), atol=1e-4)
+
+
+def with_statistics(net: nn.Module, seed: int) -> dict[str, Tensor]:
+    """A net's buffers with BatchNorm's means and variances of its own."""
+    source = torch.Generator().manual_seed(seed)
+    return {
+        k: b + torch.rand(b.shape, generator=source) if b.is_floating_point() else b for k, b in constants(net).items()
+    }
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_an_ensemble_of_chains_does_not_mix_up_its_buffers(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chains of 2 and of 3 states: five states, each with the statistics it was kept with."""
+    monkeypatch.setattr(doxa.sweep, "_at_once", lambda *_: most)
+    net = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)).eval()
+    layout, start = lay_out(net)
+    states = start + 0.3 * normal(5, len(start))
+    chains = tuple(posteriors.particles(part, layout.random) for part in (states[:2], states[2:]))
+    buffers = tuple(with_statistics(net, s) for s in range(5))
+    q = Belief(net, likelihoods.categorical(), posteriors.mixture(chains), layout, buffers)
+    x = normal(8, 4)
+    found = q.predict(x, 5)
+    for out, w, own in zip(found.outputs, states, buffers, strict=True):
+        torch.testing.assert_close(out, functional_call(net, {**layout.weights(w), **own}, (x,)).detach())
+    p = found.means
+    torch.testing.assert_close(found.mean, (p[:2].mean(0) + p[2:].mean(0)) / 2)
+    refreshed = q.refreshed(x)
+    assert len(refreshed.buffers) == 5
+    for draw in refreshed.posterior.draws(5, (0,)):
+        named = layout.views(draw.weights)
+        means = (x @ named["0.weight"].T + named["0.bias"]).mean(0)
+        torch.testing.assert_close(refreshed.buffers[draw.component]["1.running_mean"], means)
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_a_draw_s_own_buffers_take_the_place_of_its_component_s(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Kept(Delta):
+        def draws(self, samples: int, key: Key) -> Iterator[Draw]:
+            for s in range(samples):
+                yield Draw(self.mean, 0, 1 / samples, {"1.running_mean": own[s]})
+
+    monkeypatch.setattr(doxa.sweep, "_at_once", lambda *_: most)
+    net = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)).eval()
+    layout, start = lay_out(net)
+    own = normal(6, 5)
+    shared = with_statistics(net, 0)
+    q = Belief(net, likelihoods.categorical(), Kept(start, layout.random), layout, (shared,))
+    x = normal(8, 4)
+    for draw, out in zip(q.posterior.draws(6, (0,)), q.predict(x, 6).outputs, strict=True):
+        expected = functional_call(net, {**layout.weights(start), **shared, **draw.buffers}, (x,)).detach()
+        torch.testing.assert_close(out, expected)
+        torch.testing.assert_close(q.plain(draw).eval()(x).detach(), expected)
+
+
+def test_a_point_beside_a_cloud_is_not_drowned() -> None:
+    """Two members count alike, though one yields a draw and the other twenty; every average heeds it."""
+    x = normal(8, 4)
+    net = nn.Linear(4, 3)
+    layout, start = lay_out(net)
+    point, cloud = Delta(start, layout.random), MeanField(start + 1, torch.zeros(layout.random))
+    both = Belief(net, likelihoods.categorical(), posteriors.mixture((point, cloud)), layout, ({}, {}))
+    found = both.predict(x, 40)
+    assert len(found) == 21
+    assert found.weights.tolist() == pytest.approx([0.5] + [0.025] * 20)
+    parts = [Draws(found.outputs[some], found.likelihood, {}) for some in (slice(0, 1), slice(1, None))]
+    torch.testing.assert_close(found.mean, (parts[0].mean + parts[1].mean) / 2)
+    y = torch.arange(8) % 3
+    expected = torch.stack([part.log_predictive(y).exp() for part in parts]).mean(0).log()
+    torch.testing.assert_close(found.log_predictive(y), expected)
+    repeated = Draws(torch.cat([found.outputs[:1].expand(20, -1, -1), found.outputs[1:]]), found.likelihood, {})
+    for name in ("entropy", "mutual_information"):
+        torch.testing.assert_close(getattr(found, name)(), getattr(repeated, name)())
+    for name in ("mean", "std", "aleatoric", "epistemic"):
+        torch.testing.assert_close(getattr(found, name), getattr(repeated, name))
+    assert Belief(net, both.likelihood, cloud, layout, ({},)).predict(x, 5).weights is None
 
 
 def test_a_mixture_predicts_the_mean_of_its_members() -> None:
@@ -335,5 +415,5 @@ def test_a_net_that_refuses_is_asked_draw_by_draw() -> None:
     layout, start = lay_out(net)
     q = Belief(net, likelihoods.categorical(), MeanField(start, torch.full((8,), -1.0)), layout, ({},))
     x = normal(4, 3)
-    for (weights, _), output in zip(q.posterior.draws(20, (0, "predict")), q.predict(x, 20).outputs, strict=True):
-        assert torch.equal(output, q.plain(weights)(x).detach())
+    for draw, output in zip(q.posterior.draws(20, (0, "predict")), q.predict(x, 20).outputs, strict=True):
+        assert torch.equal(output, q.plain(draw.weights)(x).detach())

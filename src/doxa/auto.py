@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from doxa import over_draws
 from doxa.belief import Belief
 from doxa.contracts import Likelihood, Prior
 from doxa.draws import Draws
@@ -146,7 +147,7 @@ def choose(
         for weight, belief in first.items():
             scores = [row["validation_nll"] for row in belief.record.history]
             draws = belief.predict(x[held[0]], DRAWS, seed)
-            nll = _nll(draws, y[held[0]]) if classes else best_noise(draws.outputs, y[held[0]])[1]
+            nll = _nll(draws, y[held[0]]) if classes else best_noise(draws.outputs, y[held[0]], draws.weights)[1]
             trials.append(Trial(weight, nll, min(range(len(scores)), key=scores.__getitem__) + 1))
             say(f"KL weight {weight:g}: NLL {nll:.4f} on rows set aside, after {trials[-1].epochs} epochs")
         if stop.is_set():
@@ -160,12 +161,12 @@ def choose(
 
     parts = [b.predict(x[held[k]], DRAWS, seed) for k, b in enumerate(beliefs)]
     aside = torch.cat(held)
-    outputs = torch.cat([part.outputs for part in parts], 1)
-    sigma = None if classes else best_noise(outputs, y[aside])[0]
+    outputs, weights = torch.cat([part.outputs for part in parts], 1), parts[0].weights
+    sigma = None if classes else best_noise(outputs, y[aside], weights)[0]
     likelihood: Likelihood = Categorical() if sigma is None else Gaussian(sigma)
     belief = committee(beliefs, likelihood)
-    levels = None if sigma is None else levels_of(outputs, sigma, y[aside])
-    return Chosen(belief, weight, sigma, tuple(trials), aside, Draws(outputs, likelihood, {}), levels)
+    levels = None if sigma is None else levels_of(outputs, sigma, y[aside], weights)
+    return Chosen(belief, weight, sigma, tuple(trials), aside, Draws(outputs, likelihood, {}, weights), levels)
 
 
 def _count(members: int | None, rows: int) -> int:
@@ -202,8 +203,7 @@ def committee(beliefs: Sequence[Belief], likelihood: Likelihood) -> Belief:
 
 
 def _nll(draws: Draws, y: Tensor) -> float:
-    log_p = draws.log_prob(y)
-    return -float((log_p.logsumexp(0) - math.log(len(log_p))).mean())
+    return -float(draws.log_predictive(y).mean())
 
 
 def by_fan_in(net: nn.Module, random: Chooser | None = None) -> GaussianPrior:
@@ -219,14 +219,14 @@ def by_fan_in(net: nn.Module, random: Chooser | None = None) -> GaussianPrior:
     return GaussianPrior(scale)
 
 
-def best_noise(outputs: Tensor, y: Tensor) -> tuple[float, float]:
+def best_noise(outputs: Tensor, y: Tensor, weights: Tensor | None = None) -> tuple[float, float]:
     """The standard deviation of y [B, ·] around the draws' outputs [S, B, ·] with the least NLL, and that NLL."""
     distance = (outputs - y.reshape(outputs.shape[1:])).double().flatten(2)
     squares, size = distance.square().sum(2), distance.shape[2]
 
     def nll(log_scale: Tensor) -> Tensor:
         log_p = -0.5 * squares / (2 * log_scale).exp() - size * (log_scale + 0.5 * math.log(2 * math.pi))
-        return -(log_p.logsumexp(0) - math.log(len(log_p))).mean()
+        return -over_draws.log_mean_exp(log_p, weights).mean()
 
     middle = 0.5 * math.log(float(squares.mean()) / size + 1e-30)
     low, high = middle - 7, middle + 1

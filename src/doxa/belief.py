@@ -22,14 +22,14 @@ from doxa.checkpoint import (
     require_same_net,
     write,
 )
-from doxa.contracts import Likelihood, Posterior, Prior, Record
+from doxa.contracts import Draw, Likelihood, Posterior, Prior, Record
 from doxa.draws import Draws
 from doxa.errors import BadInput, BrokenFile, DoxaError, whole
 from doxa.layout import Layout
 from doxa.posteriors.delta import Delta
 from doxa.randomness import Key
 from doxa.rows import as_inputs, runnable
-from doxa.sweep import ROWS, Question, sweep
+from doxa.sweep import ROWS, Question, buffers_of, sweep
 
 BELIEF = "doxa.belief"
 
@@ -40,7 +40,8 @@ class Belief:
 
     p(y | x) = ∫ p(y | net(x, w)) q(w) dw ≈ (1/S) Σₛ p(y | net(x, wₛ)),  wₛ ~ q
 
-    `noise` names the noise each weight was really learned with.
+    `buffers` has those of each of the posterior's components, by reference: components may share one set. `noise` names
+    the noise each weight was really learned with.
     """
 
     net: nn.Module
@@ -51,6 +52,13 @@ class Belief:
     prior: Prior | None = None
     noise: dict[str, str] = field(default_factory=dict)
     record: Record = field(default_factory=Record)
+
+    def __post_init__(self) -> None:
+        if len(self.buffers) != self.posterior.components:
+            raise BadInput(
+                f"the posterior speaks of {self.posterior.components} sets of buffers, but {len(self.buffers)} were "
+                "given; give one for each component, the same one again where they share it"
+            )
 
     def predict(
         self, x: Any, samples: int = 50, seed: int = 0, rows: int = ROWS, autocast: torch.dtype | None = None
@@ -113,34 +121,33 @@ class Belief:
         return keep
 
     def refreshed(self, x: Any) -> Belief:
-        """The same belief with BatchNorm's statistics taken anew from x, at the mean weights of each member."""
+        """The same belief with BatchNorm's statistics taken anew from x, at the mean weights of each component."""
         inputs = as_inputs(x, like=self.posterior.mean)
-        members = getattr(self.posterior, "members", None)
-        if members is not None:
-            flats = [m.mean for m in members]
-        else:
-            flats = list(getattr(self.posterior, "weights", self.posterior.mean[None]))
         with runnable(inputs):
             buffers = tuple(
                 refreshed(self.net, self.layout.weights(flat), own, inputs)
-                for flat, own in zip(flats, self.buffers, strict=True)
+                for flat, own in zip(_centres(self.posterior), self.buffers, strict=True)
             )
         return replace(self, buffers=buffers)
 
-    def plain(self, weights: Tensor | None = None, member: int = 0) -> nn.Module:
-        """An ordinary torch net with the mean weights, or those of a draw [P] of one of an ensemble's members."""
+    def plain(self, weights: Tensor | Draw | None = None, member: int = 0) -> nn.Module:
+        """An ordinary torch net with the mean weights, or those of a draw of `posterior.draws()` with its buffers.
+
+        Weights [P] alone take the buffers of the component `member`.
+        """
         if weights is None:
             self._require_one_member()
+            weights = self.posterior.mean
+        draw = weights if isinstance(weights, Draw) else Draw(weights, member)
         net = copy.deepcopy(self.net)
-        flat = self.posterior.mean if weights is None else weights
-        net.load_state_dict({**self.layout.weights(flat), **self.buffers[member]}, strict=False)
+        net.load_state_dict({**self.layout.weights(draw.weights), **buffers_of(draw, self.buffers)}, strict=False)
         return net
 
     def _require_one_member(self) -> None:
         if len(self.buffers) > 1:
             raise BadInput(
-                "the mean weights of an ensemble are no member's: ask for predict(), or for plain(weights, member) "
-                "with weights from posterior.draws()"
+                "the mean weights of an ensemble are no member's: ask for predict(), or for plain(draw) "
+                "with a draw from posterior.draws()"
             )
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -179,6 +186,14 @@ class Belief:
             f"Belief({type(self.net).__name__}, {type(self.posterior).__name__}, {type(self.likelihood).__name__}, "
             f"{self.layout.random:,} random weights, noise: {', '.join(families) or 'none'})"
         )
+
+
+def _centres(posterior: Posterior) -> list[Tensor]:
+    """The middle of each component [P]."""
+    members = getattr(posterior, "members", None)
+    if members is not None:
+        return [centre for m in members for centre in _centres(m)]
+    return list(getattr(posterior, "weights", posterior.mean[None]))
 
 
 def load(path: str | PathLike[str], net: nn.Module, device: torch.device | str | None = None) -> Belief:

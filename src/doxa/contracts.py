@@ -79,6 +79,20 @@ class Prior(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Draw:
+    """One draw of a belief's weights, with all that must go with it into the net.
+
+    The weights of the draws of one call sum to 1. `buffers` are those that this draw has of its own; where it has none,
+    those of its component in the belief are its buffers.
+    """
+
+    weights: Tensor  # [P]
+    component: int = 0
+    weight: float = 1.0
+    buffers: Mapping[str, Tensor] | None = None
+
+
 @runtime_checkable
 class Posterior(Protocol):
     """A distribution over the flat vector: its first `random` entries vary, the rest are point estimates."""
@@ -98,8 +112,18 @@ class Posterior(Protocol):
         """[R]: what pruning ranks by; signal-to-noise where the family has a noise to speak of."""
         ...
 
-    def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
-        """Coherent draws of the whole vector [P], each with the ensemble member it belongs to."""
+    @property
+    def components(self) -> int:
+        """How many sets of buffers a belief needs for it: one for each net that its draws are of."""
+        ...
+
+    @property
+    def distinct(self) -> int | None:
+        """How many different draws there are; None where there is no end to them."""
+        ...
+
+    def draws(self, samples: int, key: Key) -> Iterator[Draw]:
+        """Coherent draws of the whole vector [P], about as many as were asked for."""
         ...
 
     def pruned(self, keep: Tensor) -> Posterior:
@@ -132,11 +156,18 @@ class Likelihood(Protocol):
         """Var[y | output], shaped as `mean`."""
         ...
 
-    def quantile(self, output: Tensor, q: float, parameters: Mapping[str, Tensor]) -> Tensor:
-        """The q-quantile over draws [S, B, ·] that the task calls for; each likelihood says which."""
+    def quantile(
+        self, output: Tensor, q: float, parameters: Mapping[str, Tensor], weights: Tensor | None = None
+    ) -> Tensor:
+        """The q-quantile over draws [S, B, ·] that the task calls for; each likelihood says which.
+
+        `weights` [S] are given where draws do not count alike; so in `entropy`.
+        """
         ...
 
-    def entropy(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def entropy(
+        self, output: Tensor, parameters: Mapping[str, Tensor], weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Over draws [S, B, ·]: the entropy of the mixture and the mean entropy of its parts, each [B]."""
         ...
 

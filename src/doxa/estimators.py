@@ -126,8 +126,7 @@ class BayesianRegressor(RegressorMixin, _Bayesian):
         """log p(y | x) of each row [N], in the units of y."""
         draws = self._draws(X)
         scaled = (np.asarray(y, np.float64) - self.target_mean_) / self.target_scale_
-        log_p = draws.log_prob(torch.as_tensor(scaled)[:, None])
-        return (log_p.logsumexp(0) - np.log(len(log_p))).numpy() - np.log(self.target_scale_)
+        return draws.log_predictive(torch.as_tensor(scaled)[:, None]).numpy() - np.log(self.target_scale_)
 
     def _unscaled(self, values: torch.Tensor) -> Array:
         return values.double().numpy()[:, 0] * self.target_scale_ + self.target_mean_

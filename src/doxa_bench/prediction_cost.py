@@ -160,7 +160,7 @@ def judged(belief: doxa.Belief, test: Rows, autocast: torch.dtype | None) -> dic
     x, y = as_pair(test, belief.posterior.mean, "test")
     draws = belief.predict(x, DRAWS, autocast=autocast)
     p = draws.mean
-    chosen = draws.log_prob(y).logsumexp(0) - torch.tensor(float(DRAWS)).log()
+    chosen = draws.log_predictive(y)
     return {
         "error": float((p.argmax(-1) != y).double().mean()),
         "nll": -float(chosen.double().mean()),

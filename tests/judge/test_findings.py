@@ -111,11 +111,11 @@ def test_nobody_is_asked_for_more_than_there_is():
 
 def test_exhausted():
     point = Delta(torch.zeros(3), 3)
-    assert findings.exhausted(point)
-    assert findings.exhausted(Particles(torch.zeros(4, 3), 3))
-    assert findings.exhausted(Mixture((point, point)))
-    assert not findings.exhausted(posterior())
-    assert not findings.exhausted(Mixture((posterior(), posterior(), posterior())))
+    assert findings.exhausted(point, 1)
+    assert findings.exhausted(Particles(torch.zeros(4, 3), 3), 4)
+    assert findings.exhausted(Mixture((point, point)), 2)
+    assert not findings.exhausted(posterior(), 1000)
+    assert not findings.exhausted(Mixture((posterior(), posterior(), posterior())), 1000)
 
 
 @pytest.mark.parametrize(

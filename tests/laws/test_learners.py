@@ -320,7 +320,7 @@ def test_a_draw_of_a_training_is_one_of_its_posterior(name: str) -> None:
     own = [training.posterior(m) for m in range(2)]
     each = [part for posterior in own for part in getattr(posterior, "members", (posterior,))]
     for row, posterior, key in zip(found, each, keys, strict=True):
-        ((right, _),) = posterior.draws(1, key)
-        torch.testing.assert_close(row, right, rtol=1e-6, atol=1e-7)
+        (right,) = posterior.draws(1, key)
+        torch.testing.assert_close(row, right.weights, rtol=1e-6, atol=1e-7)
     torch.testing.assert_close(training.mean.detach(), torch.stack([p.mean for p in each]))
     assert name == "point" or not torch.equal(found, training.mean.detach())

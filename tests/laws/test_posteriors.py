@@ -14,6 +14,7 @@ from torch import nn
 
 from doxa import Belief, likelihoods, load, posteriors, priors
 from doxa.contracts import Posterior
+from doxa.errors import BadInput
 from doxa.flat import fill_scale
 from doxa.layout import constants, lay_out
 from doxa.philox import fill_kept
@@ -74,7 +75,7 @@ def belief(name: str) -> Belief:
 @pytest.mark.parametrize("name", posteriors.TABLE)
 def test_moments_match_mean_and_scale(name: str) -> None:
     q = example(name)
-    draws = torch.stack([w for w, _ in q.draws(6000, (0,))]).double()
+    draws = torch.stack([draw.weights for draw in q.draws(6000, (0,))]).double()
     random = len(q.scale)
     if name in ("delta", "particles"):
         torch.testing.assert_close(draws.mean(0).float(), q.mean)
@@ -92,11 +93,44 @@ def test_moments_match_mean_and_scale(name: str) -> None:
 @pytest.mark.parametrize("name", posteriors.TABLE)
 def test_draws_depend_on_the_key_alone(name: str) -> None:
     q = example(name)
-    first, again, other = (torch.stack([w for w, _ in q.draws(6, key)]) for key in ((0,), (0,), (1,)))
+    first, again, other = (torch.stack([draw.weights for draw in q.draws(6, key)]) for key in ((0,), (0,), (1,)))
     assert torch.equal(first, again)
     if name not in ("delta", "particles"):
         assert not torch.equal(first, other)
         assert not torch.equal(first[0], first[1])
+
+
+@pytest.mark.parametrize("name", posteriors.TABLE)
+def test_draws_tell_their_component_their_weight_and_how_many_they_are(name: str) -> None:
+    q = example(name)
+    drawn = list(q.draws(7, (0,)))
+    assert sum(draw.weight for draw in drawn) == pytest.approx(1)
+    assert {draw.component for draw in drawn} == set(range(q.components))
+    different = {draw.weights.numpy().tobytes() for n in (7, 1000) for draw in q.draws(n, (0,))}
+    assert len(different) >= 1000 if q.distinct is None else len(different) == q.distinct
+
+
+def test_a_mixture_counts_its_members_components_and_draws() -> None:
+    """Members of members keep their own buffers, and every member weighs the same, whatever it yields."""
+    particles, point, field = example("particles"), example("delta"), example("mean_field")
+    chains = posteriors.mixture((particles, particles, point))
+    assert (chains.components, chains.distinct) == (11, 11)
+    drawn = list(chains.draws(6, (0,)))
+    assert [draw.component for draw in drawn] == list(range(11))
+    assert [draw.weight for draw in drawn] == pytest.approx([1 / 15] * 10 + [1 / 3])
+    for draw, w in zip(drawn, [*particles.weights, *particles.weights, point.mean], strict=True):
+        assert torch.equal(draw.weights, w)
+    beside = posteriors.mixture((point, field))
+    assert (beside.components, beside.distinct) == (2, None)
+    assert [draw.weight for draw in beside.draws(20, (0,))] == pytest.approx([0.5] + [0.05] * 10)
+    nested = posteriors.mixture((field, chains))
+    assert [draw.component for draw in nested.draws(2, (0,))] == list(range(12))
+
+
+def test_a_belief_has_buffers_for_each_component() -> None:
+    b = belief("particles")
+    with pytest.raises(BadInput, match="speaks of 5 sets of buffers, but 1 were given"):
+        replace(b, buffers=b.buffers[:1])
 
 
 @pytest.mark.parametrize("name", posteriors.TABLE)
@@ -130,8 +164,8 @@ def test_pruned_weights_are_certainly_zero(name: str) -> None:
     keep = b.kept(0.6)
     weights = sum(math.prod(s.shape) for s in b.layout.random_slots if len(s.shape) > 1)
     assert int((~keep).sum()) == round(0.6 * weights)
-    for w, _ in small.posterior.draws(4, (0,)):
-        assert float(w[: b.layout.random][~keep].abs().max()) == 0
+    for draw in small.posterior.draws(4, (0,)):
+        assert float(draw.weights[: b.layout.random][~keep].abs().max()) == 0
     assert float(small.posterior.mean[: b.layout.random][~keep].abs().max()) == 0
     assert float(small.posterior.scale[~keep].abs().max()) == 0
     assert small.predict(X, 3).outputs.isfinite().all()
@@ -161,9 +195,10 @@ def test_a_dropout_draw_equals_masked_inputs() -> None:
 def test_dropout_s_draws_are_those_of_training_s_streams() -> None:
     """Words that depend on the key alone, so that device, dtype and the number of draws change no mask."""
     q = example("dropout")
-    many, few = ([w for w, _ in q.draws(n, (3, "masks"))] for n in (5, 2))
+    many, few = ([draw.weights for draw in q.draws(n, (3, "masks"))] for n in (5, 2))
     double = replace(q, mean=q.mean.double())
-    for s, (w, same, wide) in enumerate(zip(many, few, (w for w, _ in double.draws(2, (3, "masks"))), strict=False)):
+    doubled = [draw.weights for draw in double.draws(2, (3, "masks"))]
+    for s, (w, same, wide) in enumerate(zip(many, few, doubled, strict=False)):
         assert torch.equal(w, same)
         assert torch.equal(w == 0, wide == 0)
         for i, m in enumerate(q.masked):
@@ -192,7 +227,7 @@ def test_nothing_overflows_at_rho_of_ten_thousand() -> None:
     assert fill_scale(torch.empty(1, 7), rho[None]).reciprocal().isfinite().all()
     for prior in (priors.gaussian(1.0), priors.laplace(1.0), priors.scale_mixture(), priors.student_t()):
         assert math.isfinite(kl(q, prior).value)
-    assert all(w.isfinite().all() for w, _ in q.draws(3, (0,)))
+    assert all(draw.weights.isfinite().all() for draw in q.draws(3, (0,)))
 
 
 def test_log_softplus_is_right_everywhere() -> None:
@@ -223,11 +258,11 @@ def test_draws_made_together_are_those_made_one_by_one(monkeypatch: pytest.Monke
 
     q = MeanField(torch.linspace(-1, 1, 1030), torch.linspace(-4, 1, 1025))
     prior = priors.scale_mixture()
-    alone = torch.stack([w for w, _ in q.draws(7, (3, "draws"))])
+    alone = torch.stack([draw.weights for draw in q.draws(7, (3, "draws"))])
     divergence_alone = divergence.monte_carlo(q, prior, 7, (3, "kl"))
     for module in (sys.modules[Family.__module__], divergence):
         monkeypatch.setattr(module, "at_once", lambda like: 3)
-    together = torch.stack([w for w, _ in q.draws(7, (3, "draws"))])
+    together = torch.stack([draw.weights for draw in q.draws(7, (3, "draws"))])
     assert torch.equal(together, alone)
     found = divergence.monte_carlo(q, prior, 7, (3, "kl"))
     assert (found.value, found.error) == pytest.approx((divergence_alone.value, divergence_alone.error), rel=1e-9)

@@ -7,14 +7,16 @@ import math
 import torch
 from torch import Tensor
 
+from doxa import over_draws
 from doxa.contracts import Estimate
 from doxa.errors import BadInput
 from doxa.judge.checks import require_number, require_rows
+from doxa.judge.predictive_density import mean_error
 
 PAIRS = 1 << 22  # pairs of draws worked on at a time: 32 MB a tensor in float64
 
 
-def crps_gaussian_mixture(location: Tensor, scale: Tensor, y: Tensor) -> Estimate:
+def crps_gaussian_mixture(location: Tensor, scale: Tensor, y: Tensor, weights: Tensor | None = None) -> Estimate:
     """The distance between a predicted distribution and what came: a mean absolute error that knows of spread.
 
     crps = (1/S) Σₛ A(y − μₛ, σₛ²) − (1/2S²) Σₛ Σₜ A(μₛ − μₜ, σₛ² + σₜ²)
@@ -22,7 +24,7 @@ def crps_gaussian_mixture(location: Tensor, scale: Tensor, y: Tensor) -> Estimat
 
     for the equal mixture of N(μₛ, σₛ²), averaged over rows and targets; exact, in S² steps. Its Monte-Carlo
     error is sdₛ(aₛ) / √S of the linearised score aₛ = A(y − μₛ, σₛ²) − (1/S) Σₜ A(μₛ − μₜ, σₛ² + σₜ²).
-    location [S, B, D] or [S, B]; scale broadcastable to it; y [B, D] or [B].
+    location [S, B, D] or [S, B]; scale broadcastable to it; y [B, D] or [B]; weights [S] in place of 1/S.
     Grimit et al. (2006), The continuous ranked probability score for circular variables, equation 5.
     """
     mu, sigma, target = _columns(location, scale, y)
@@ -35,10 +37,12 @@ def crps_gaussian_mixture(location: Tensor, scale: Tensor, y: Tensor) -> Estimat
         for first in range(0, draws, block):
             some = slice(first, first + block)
             between[some] += _absolute(m[some, None] - m, v[some, None] + v).sum(2) / columns
-    value = to_target.mean() - between.mean() / 2
+    apart = between.mean(1) if weights is None else over_draws.mean(between, weights)
+    pairs = between.mean() if weights is None else over_draws.mean(apart, weights)
+    value = over_draws.mean(to_target, weights) - pairs / 2
     if draws == 1:
         return Estimate(float(value))
-    return Estimate(float(value), float((to_target - between.mean(1)).std() / math.sqrt(draws)))
+    return Estimate(float(value), float(mean_error(to_target - apart, weights)))
 
 
 def _absolute(m: Tensor, v: Tensor) -> Tensor:

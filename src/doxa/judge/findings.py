@@ -72,16 +72,16 @@ def constant(prediction: Tensor, target: Tensor) -> str | None:
     )
 
 
-def too_few_samples(posterior: Posterior, log_p: Tensor) -> str | None:
-    """Whether the draws are too few for the lppd they gave, and how many would do. log_p [S, B]."""
+def too_few_samples(posterior: Posterior, log_p: Tensor, weights: Tensor | None = None) -> str | None:
+    """Whether the draws are too few for the lppd they gave, and how many would do. log_p [S, B], weights [S]."""
     draws = len(log_p)
     if draws == 1:
-        return None if exhausted(posterior) else "One draw cannot tell its own Monte-Carlo error: ask for 50."
-    value, spread, bias = (float(f(log_p)) for f in (lppd, lppd_error, lppd_bias))
+        return None if exhausted(posterior, draws) else "One draw cannot tell its own Monte-Carlo error: ask for 50."
+    value, spread, bias = (float(f(log_p, weights)) for f in (lppd, lppd_error, lppd_bias))
     if not math.isfinite(value):
         return None
     allowed = max(FEWEST_NATS, min(NATS, SHARE * abs(value)))
-    if max(spread, -bias) <= allowed or exhausted(posterior):
+    if max(spread, -bias) <= allowed or exhausted(posterior, draws):
         return None
     needed = draws * max((spread / allowed) ** 2, -bias / allowed)
     return (
@@ -91,11 +91,9 @@ def too_few_samples(posterior: Posterior, log_p: Tensor) -> str | None:
     )
 
 
-def exhausted(posterior: Posterior) -> bool:
-    """Whether asking for more draws gives no more: a point, or a handful of particles."""
-    key = (0, "exhausted")
-    once = sum(1 for _ in posterior.draws(1, key))
-    return sum(1 for _ in posterior.draws(once + 1, key)) == once
+def exhausted(posterior: Posterior, draws: int) -> bool:
+    """Whether asking for more than so many draws gives no more: those of a point, or of a handful of particles."""
+    return posterior.distinct is not None and draws >= posterior.distinct
 
 
 def rounded_up(number: float) -> int:

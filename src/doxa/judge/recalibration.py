@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from doxa import over_draws
 from doxa.draws import Draws
 from doxa.errors import BadInput
 from doxa.judge.checks import require_level
@@ -16,18 +17,19 @@ KNOTS = 101  # at most; denser towards the ends, where a level matters most
 EDGE = 1e-6  # as near to 0 and 1 as a float32 can ask
 
 
-def levels_of(outputs: Tensor, noise: float, y: Tensor) -> Tensor:
+def levels_of(outputs: Tensor, noise: float, y: Tensor, weights: Tensor | None = None) -> Tensor:
     """Shares of rows and the levels they lie below, [2, K], 0 to 1: a straight line for a calibrated model.
 
     u = (1/S) Σₛ Φ((y − outputsₛ) / noise);  a share k / (n + 1) lies below u₍ₖ₎, the k-th smallest
 
     For a calibrated model E u₍ₖ₎ = k / (n + 1), so that on average nothing is moved, however few rows there are.
     Outside of the smallest and the largest the model's own tail is stretched to the share that is left.
-    Outputs [S, B, ·], targets of as many numbers.
+    Outputs [S, B, ·], targets of as many numbers; weights [S] in place of 1/S.
     Dawid (1984), Statistical theory: the prequential approach; Weibull (1939), A statistical theory of the strength of
     materials.
     """
-    u = torch.special.ndtr((y.reshape(outputs.shape[1:]) - outputs).double() / noise).mean(0).flatten().sort().values
+    below = torch.special.ndtr((y.reshape(outputs.shape[1:]) - outputs).double() / noise)
+    u = over_draws.mean(below, weights).flatten().sort().values
     edge = math.log(len(u))  # the logit of n / (n + 1)
     even = torch.linspace(-edge, edge, KNOTS, dtype=torch.float64).sigmoid()
     rank = ((len(u) + 1) * even).round().long().clamp(1, len(u)).unique()

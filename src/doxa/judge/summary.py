@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from doxa import over_draws
 from doxa.draws import Draws
 from doxa.judge.labels import reading
 from doxa.judge.predictive_density import lppd
@@ -14,10 +15,10 @@ from doxa.judge.scores import error
 def summary(draws: Draws, y: Tensor) -> dict[str, float]:
     """The error (classification) or rmse (regression) of the averaged prediction, and its nll = −lppd a row."""
     y = draws.likelihood.check(draws.outputs[0], y)
-    nll = -float(lppd(draws.log_prob(y)))
+    nll = -float(lppd(draws.log_prob(y), draws.weights))
     means = draws.means
     if not getattr(draws.likelihood, "discrete", False):
-        return {"rmse": float(rmse(means.mean(0), y)), "nll": nll}
+        return {"rmse": float(rmse(over_draws.mean(means, draws.weights), y)), "nll": nll}
     read, labels = reading(draws.likelihood, means, y)
-    p = read(means).mean(0).flatten(0, 1)
+    p = over_draws.mean(read(means), draws.weights).flatten(0, 1)
     return {"error": float(error(p, labels.flatten())), "nll": nll}

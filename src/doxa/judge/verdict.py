@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from doxa import over_draws
 from doxa.belief import Belief
 from doxa.contracts import Estimate
 from doxa.draws import Draws
@@ -20,7 +20,7 @@ from doxa.judge.crps import crps_gaussian_mixture
 from doxa.judge.half_sampling import half_sampling_error
 from doxa.judge.judgement import Judgement
 from doxa.judge.labels import reading
-from doxa.judge.predictive_density import gibbs_nll, lppd, lppd_error
+from doxa.judge.predictive_density import gibbs_nll, lppd, lppd_error, mean_error
 from doxa.judge.recalibration import interval
 from doxa.judge.regression import coverage, rmse, width
 from doxa.judge.scores import brier, error
@@ -31,6 +31,7 @@ LEVELS = (0.5, 0.9, 0.95)  # of the central intervals whose coverage is always t
 CRPS_DRAWS = 200  # at most, evenly spaced: its cost grows with their square
 
 Scores = dict[str, Estimate]
+Average = Callable[[Tensor, Tensor], Tensor]  # of values [S, ·], over the draws of these indices
 
 
 def judge(
@@ -61,27 +62,27 @@ def judge(
     y = belief.likelihood.check(draws.outputs[0], y)
     unseen = None if out_of_distribution is None else belief.predict(out_of_distribution, samples, seed)
     log_p = draws.log_prob(y)
-    scores = _density(log_p)
+    scores = _density(log_p, draws.weights)
     if belief.likelihood.discrete:
         own, said = _classification(draws, y, unseen, bins)
     else:
         own, said = _regression(draws, y, unseen, level, levels)
-    said = [findings.collapsed(belief), findings.too_few_samples(belief.posterior, log_p), *said]
+    said = [findings.collapsed(belief), findings.too_few_samples(belief.posterior, log_p, draws.weights), *said]
     found = {**own, **scores}
-    if findings.exhausted(belief.posterior):
+    if findings.exhausted(belief.posterior, len(draws)):
         # There are no other draws for a score to move with.
         found = {name: Estimate(e.value) for name, e in found.items()}
     return Judgement(found, count(x), len(draws), [s for s in said if s is not None])
 
 
-def _density(log_p: Tensor) -> Scores:
-    value, spread = float(lppd(log_p)), float(lppd_error(log_p))
+def _density(log_p: Tensor, weights: Tensor | None) -> Scores:
+    value, spread = float(lppd(log_p, weights)), float(lppd_error(log_p, weights))
     each = -log_p.double().mean(1)
-    gibbs = float(each.std() / math.sqrt(len(each))) if len(each) > 1 else 0.0
+    gibbs = float(mean_error(each, weights)) if len(each) > 1 else 0.0
     return {
         "nll": Estimate(-value, spread),
         "lppd": Estimate(value, spread),
-        "gibbs_nll": Estimate(float(gibbs_nll(log_p)), gibbs),
+        "gibbs_nll": Estimate(float(gibbs_nll(log_p, weights)), gibbs),
     }
 
 
@@ -90,9 +91,10 @@ def _classification(draws: Draws, y: Tensor, unseen: Draws | None, bins: int) ->
     read, labels = reading(draws.likelihood, means, y)
     p, flat = read(means), labels.flatten()
     entropies = torch.special.entr(p).sum((2, 3)).mean(1)  # [S]
+    average = _averages(draws)
 
     def scores(index: Tensor) -> dict[str, Tensor]:
-        mean = p[index].mean(0)
+        mean = average(p, index)
         each = mean.flatten(0, 1)
         entropy = torch.special.entr(mean).sum((1, 2)).mean()
         return {
@@ -102,13 +104,13 @@ def _classification(draws: Draws, y: Tensor, unseen: Draws | None, bins: int) ->
             "ece_classwise": ece_classwise(each, flat, bins),
             "ece_adaptive": ece_adaptive(each, flat, bins),
             "entropy": entropy,
-            "mutual_information": (entropy - entropies[index].mean()).clamp_min(0),
+            "mutual_information": (entropy - average(entropies, index)).clamp_min(0),
         }
 
     found = _with_errors(scores, len(draws))
     if unseen is not None:
-        found |= _with_errors(_shift_by(p, read(unseen.means)), len(draws))
-    each = p.mean(0).flatten(0, 1)
+        found |= _with_errors(_shift_by(p, read(unseen.means), average), len(draws))
+    each = over_draws.mean(p, draws.weights).flatten(0, 1)
     confidence, label = each.max(1)
     right = label == flat
     said = [
@@ -124,12 +126,13 @@ def _regression(
 ) -> tuple[Scores, list[str | None]]:
     means = draws.means
     variances = draws.likelihood.variance(draws.outputs, draws.parameters)
+    average, deviation = _averages(draws), _averages(draws, over_draws.std)
 
     def scores(index: Tensor) -> dict[str, Tensor]:
         return {
-            "rmse": rmse(means[index].mean(0), y),
-            "aleatoric": variances[index].mean(0).sqrt().mean(),
-            "epistemic": means[index].std(0, correction=0).mean(),
+            "rmse": rmse(average(means, index), y),
+            "aleatoric": average(variances, index).sqrt().mean(),
+            "epistemic": deviation(means, index).mean(),
         }
 
     found = _with_errors(scores, len(draws))
@@ -137,7 +140,8 @@ def _regression(
     if split is not None:
         location, scale = split(draws.outputs, draws.parameters)
         some = torch.linspace(0, len(draws) - 1, min(len(draws), CRPS_DRAWS)).round().long()
-        found["crps"] = crps_gaussian_mixture(location[some], scale.expand_as(location)[some], y)
+        shares = None if draws.weights is None else draws.weights[some]
+        found["crps"] = crps_gaussian_mixture(location[some], scale.expand_as(location)[some], y, shares)
     for each in sorted({*LEVELS, level}):
         lower, upper = interval(draws, each, levels)
         found[f"coverage_{100 * each:g}"] = Estimate(float(coverage(y, lower, upper)))
@@ -147,11 +151,17 @@ def _regression(
         found |= {k: Estimate(float(v)) for k, v in _shift(_unsure(draws), _unsure(unseen)).items()}
     covered = found[f"coverage_{100 * level:g}"].value
     said = [
-        findings.constant(means.mean(0).reshape(len(y), -1), y.reshape(len(y), -1)),
+        findings.constant(draws.mean.reshape(len(y), -1), y.reshape(len(y), -1)),
         findings.too_narrow(covered, level, y.numel()),
         findings.too_wide(covered, level, y.numel()),
     ]
     return found, said
+
+
+def _averages(draws: Draws, average: Callable[..., Tensor] = over_draws.mean) -> Average:
+    """An average of values [S, ·] over some of the draws, by their weights."""
+    weights = draws.weights
+    return lambda values, index: average(values[index], None if weights is None else weights[index])
 
 
 def _with_errors(scores: Callable[[Tensor], dict[str, Tensor]], draws: int) -> Scores:
@@ -172,19 +182,19 @@ def _shift(inside: tuple[Tensor, Tensor], outside: tuple[Tensor, Tensor]) -> dic
     }
 
 
-def _shift_by(p: Tensor, unseen: Tensor) -> Callable[[Tensor], dict[str, Tensor]]:
+def _shift_by(p: Tensor, unseen: Tensor, average: Average) -> Callable[[Tensor], dict[str, Tensor]]:
     """The shift scores of class probabilities [S, B, T, C] and [S, B', T, C] as a function of which draws to use."""
     parts = [torch.special.entr(q).sum((2, 3)) for q in (p, unseen)]  # [S, B]
 
     def unsure(q: Tensor, part: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
-        entropy = torch.special.entr(q[index].mean(0)).sum((1, 2))
-        return entropy, (entropy - part[index].mean(0)).clamp_min(0)
+        entropy = torch.special.entr(average(q, index)).sum((1, 2))
+        return entropy, (entropy - average(part, index)).clamp_min(0)
 
     return lambda index: _shift(unsure(p, parts[0], index), unsure(unseen, parts[1], index))
 
 
 def _unsure(draws: Draws) -> tuple[Tensor, Tensor]:
     """Entropy [B] and mutual information [B]; one draw has none, where quadrature would leave its rounding."""
-    mixed, parts = draws.likelihood.entropy(draws.outputs, draws.parameters)
+    mixed, parts = draws.entropies()
     # Not clamped at 0: only ranks are used, and a quadrature's error, much the same in every row, would make ties.
     return mixed, mixed - parts if len(draws) > 1 else torch.zeros_like(mixed)

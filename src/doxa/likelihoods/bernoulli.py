@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from doxa import over_draws
 from doxa.errors import BadInput
 
 
@@ -50,15 +51,19 @@ class Bernoulli:
     def variance(self, output: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         return output.sigmoid() * (-output).sigmoid()
 
-    def quantile(self, output: Tensor, q: float, parameters: Mapping[str, Tensor]) -> Tensor:
+    def quantile(
+        self, output: Tensor, q: float, parameters: Mapping[str, Tensor], weights: Tensor | None = None
+    ) -> Tensor:
         """Of each probability over the draws."""
-        return output.sigmoid().quantile(q, dim=0)
+        return over_draws.quantile(output.sigmoid(), q, weights)
 
-    def entropy(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def entropy(
+        self, output: Tensor, parameters: Mapping[str, Tensor], weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Summed over a row's targets, which are independent given the weights."""
         p = output.sigmoid()
-        mixed = _binary_entropy(p.mean(0))
-        parts = _binary_entropy(p).mean(0)
+        mixed = _binary_entropy(over_draws.mean(p, weights))
+        parts = over_draws.mean(_binary_entropy(p), weights)
         return mixed.reshape(len(mixed), -1).sum(1), parts.reshape(len(parts), -1).sum(1)
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from doxa import over_draws
 from doxa.errors import BadInput
 
 
@@ -69,12 +70,16 @@ class Categorical:
         p = self.mean(output, parameters)
         return p * (1 - p)
 
-    def quantile(self, output: Tensor, q: float, parameters: Mapping[str, Tensor]) -> Tensor:
+    def quantile(
+        self, output: Tensor, q: float, parameters: Mapping[str, Tensor], weights: Tensor | None = None
+    ) -> Tensor:
         """Of each class's probability over the draws."""
-        return self.mean(output, parameters).quantile(q, dim=0)
+        return over_draws.quantile(self.mean(output, parameters), q, weights)
 
-    def entropy(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def entropy(
+        self, output: Tensor, parameters: Mapping[str, Tensor], weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         p = output.movedim(self.class_axis, -1).softmax(-1)
-        mixed = torch.special.entr(p.mean(0)).sum(-1)
-        parts = torch.special.entr(p).sum(-1).mean(0)
+        mixed = torch.special.entr(over_draws.mean(p, weights)).sum(-1)
+        parts = over_draws.mean(torch.special.entr(p).sum(-1), weights)
         return mixed.reshape(len(mixed), -1).sum(1), parts.reshape(len(parts), -1).sum(1)

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from doxa import over_draws
 from doxa.errors import BadInput, require_positive
 from doxa.randomness import generator
 
@@ -57,7 +58,9 @@ class _Gaussian(ABC):
         location, scale = self.split(output, parameters)
         return scale.square().expand_as(location)
 
-    def quantile(self, output: Tensor, q: float, parameters: Mapping[str, Tensor]) -> Tensor:
+    def quantile(
+        self, output: Tensor, q: float, parameters: Mapping[str, Tensor], weights: Tensor | None = None
+    ) -> Tensor:
         """Of y itself, noise included: the root of the mixture's distribution function."""
         location, scale = self.split(output, parameters)
         normal = torch.distributions.Normal(torch.zeros((), dtype=output.dtype), 1.0)
@@ -65,36 +68,39 @@ class _Gaussian(ABC):
         low, high = single.amin(0), single.amax(0)
         for _ in range(60):
             middle = (low + high) / 2
-            below = torch.special.ndtr((middle - location) / scale).mean(0) < q
+            below = over_draws.mean(torch.special.ndtr((middle - location) / scale), weights) < q
             low, high = torch.where(below, middle, low), torch.where(below, high, middle)
         return (low + high) / 2
 
-    def entropy(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def entropy(
+        self, output: Tensor, parameters: Mapping[str, Tensor], weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """By quadrature: Gauss-Hermite for one target a row, fixed normal draws for several."""
         location, scale = (
             t.reshape(*t.shape[:2], -1) for t in torch.broadcast_tensors(*self.split(output, parameters))
         )
         samples, count, size = location.shape
-        parts = (scale.log() + 0.5 * math.log(2 * math.pi * math.e)).sum(-1).mean(0)
-        nodes, weights = _nodes(size, samples, location)
+        parts = over_draws.mean((scale.log() + 0.5 * math.log(2 * math.pi * math.e)).sum(-1), weights)
+        nodes, steps = _nodes(size, samples, location)
         information = torch.zeros_like(parts)
         rows = max(1, LARGEST // (len(nodes) * samples * size))
         for start in range(0, count, rows):
             few = slice(start, start + rows)
-            information[few] = _information(location[:, few], scale[:, few], nodes, weights)
+            information[few] = _information(location[:, few], scale[:, few], nodes, steps, weights)
         return parts + information, parts
 
 
-def _information(location: Tensor, scale: Tensor, nodes: Tensor, weights: Tensor) -> Tensor:
-    """I[y; s] of an equal mixture of Gaussians [S, B, D], row by row."""
+def _information(location: Tensor, scale: Tensor, nodes: Tensor, steps: Tensor, weights: Tensor | None) -> Tensor:
+    """I[y; s] of a mixture of Gaussians [S, B, D], row by row; `steps` [K] are the weights of the nodes."""
     total = torch.zeros_like(location[0, :, 0])
-    for s in range(len(location)):
+    divisors = [len(location)] * len(location) if weights is None else (weights.sum() / weights).tolist()
+    for s, divisor in enumerate(divisors):
         y = location[s] + scale[s] * nodes[:, None, :]  # [K, B, D]
         z = (y[:, None] - location) / scale  # [K, S, B, D]
         log_p = (-0.5 * z.square() - scale.log() - 0.5 * math.log(2 * math.pi)).sum(-1)
-        mixture = torch.logsumexp(log_p, 1) - math.log(len(location))
+        mixture = over_draws.log_mean_exp(log_p.movedim(1, 0), weights)
         # The nodes' own error falls out of the difference: draws that agree have no mutual information.
-        total += (weights[:, None] * (log_p[:, s] - mixture)).sum(0) / len(location)
+        total += (steps[:, None] * (log_p[:, s] - mixture)).sum(0) / divisor
     return total
 
 

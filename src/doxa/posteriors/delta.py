@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from doxa.contracts import Draw
 from doxa.randomness import Key
 
 
@@ -32,9 +33,17 @@ class Delta:
         """|mean|: a point has no noise to compare with."""
         return self.mean[: self.random].abs()
 
-    def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
+    @property
+    def components(self) -> int:
+        return 1
+
+    @property
+    def distinct(self) -> int | None:
+        return 1
+
+    def draws(self, samples: int, key: Key) -> Iterator[Draw]:
         """The one vector there is, once."""
-        yield self.mean, 0
+        yield Draw(self.mean)
 
     def pruned(self, keep: Tensor) -> Delta:
         mean = self.mean.clone()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from doxa.contracts import Draw
 from doxa.layout import Layout
 from doxa.philox import Stream, fill_kept
 from doxa.probe import Uses
@@ -73,9 +74,18 @@ class Dropout:
         """|mean|: every dropped weight has the same signal-to-noise ratio."""
         return self.mean[: self.random].abs()
 
-    def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
+    @property
+    def components(self) -> int:
+        return 1
+
+    @property
+    def distinct(self) -> int | None:
+        return None
+
+    def draws(self, samples: int, key: Key) -> Iterator[Draw]:
         for s in range(samples):
-            yield masked_by(self.masked, self.mean[None].clone(), stream_of((*key, s), self.mean.device))[0], 0
+            stream = stream_of((*key, s), self.mean.device)
+            yield Draw(masked_by(self.masked, self.mean[None].clone(), stream)[0], weight=1 / samples)
 
     def pruned(self, keep: Tensor) -> Dropout:
         mean = self.mean.clone()

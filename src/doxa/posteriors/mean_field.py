@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from doxa.contracts import Draw
 from doxa.errors import BadInput, require_positive
 from doxa.flat import FAR, draw
 from doxa.layout import Layout
@@ -50,7 +51,15 @@ class MeanField:
         """The signal-to-noise ratio |mean| / scale; 0 for a weight that is certainly zero."""
         return (self.mean[: self.random].abs() / self.scale).nan_to_num(nan=0.0, posinf=torch.inf)
 
-    def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
+    @property
+    def components(self) -> int:
+        return 1
+
+    @property
+    def distinct(self) -> int | None:
+        return None
+
+    def draws(self, samples: int, key: Key) -> Iterator[Draw]:
         random = self.random
         mean, scale = self.mean[None, :random], self.scale[None]
         few = at_once(self.mean)
@@ -60,7 +69,7 @@ class MeanField:
             stream = Stream(torch.tensor(seeds, device=w.device))
             draw(w[:, :random], mean.expand(len(w), -1), scale.expand(len(w), -1), None, None, stream)
             for row in w:
-                yield row, 0
+                yield Draw(row, weight=1 / samples)
 
     def pruned(self, keep: Tensor) -> MeanField:
         mean = self.mean.clone()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from doxa.contracts import Posterior
+from doxa.contracts import Draw, Posterior
 from doxa.randomness import Key
 
 
@@ -38,12 +38,29 @@ class Mixture:
     def relevance(self) -> Tensor:
         return torch.stack([m.relevance for m in self.members]).square().mean(0).sqrt()
 
-    def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
-        """The same number from every member, at least one each, member after member in turn."""
+    @property
+    def components(self) -> int:
+        """Those of the first member, then those of the second, and so on."""
+        return sum(m.components for m in self.members)
+
+    @property
+    def distinct(self) -> int | None:
+        """Their sum; without end where one member's are."""
+        counts = [m.distinct for m in self.members]
+        return None if None in counts else sum(c for c in counts if c is not None)
+
+    def draws(self, samples: int, key: Key) -> Iterator[Draw]:
+        """The same number asked of every member, at least one each, member after member in turn.
+
+        A member weighs 1/K, however many draws it yields.
+        """
         each = -(-samples // len(self.members))
+        before = 0
         for k, member in enumerate(self.members):
-            for w, _ in member.draws(each, (*key, "member", k)):
-                yield w, k
+            for draw in member.draws(each, (*key, "member", k)):
+                share = draw.weight / len(self.members)
+                yield replace(draw, component=before + draw.component, weight=share)
+            before += member.components
 
     def pruned(self, keep: Tensor) -> Mixture:
         return replace(self, members=tuple(m.pruned(keep) for m in self.members))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from doxa.contracts import Draw
 from doxa.randomness import Key
 
 
@@ -36,10 +37,18 @@ class Particles:
         """Root mean square over the particles: their spread is between nets, not noise within one."""
         return self.weights[:, : self.random].square().mean(0).sqrt()
 
-    def draws(self, samples: int, key: Key) -> Iterator[tuple[Tensor, int]]:
+    @property
+    def components(self) -> int:
+        return len(self.weights)
+
+    @property
+    def distinct(self) -> int | None:
+        return len(self.weights)
+
+    def draws(self, samples: int, key: Key) -> Iterator[Draw]:
         """Every particle once, whatever `samples` says: drawing again would add nothing."""
         for s, w in enumerate(self.weights):
-            yield w, s
+            yield Draw(w, s, 1 / len(self.weights))
 
     def pruned(self, keep: Tensor) -> Particles:
         weights = self.weights.clone()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +9,12 @@ import torch
 from torch import Tensor
 
 from doxa.belief import Belief
+from doxa.draws import Draws
 from doxa.errors import BadInput
 from doxa.layout import call, mode
 from doxa.randomness import Key, isolated
 from doxa.rows import as_inputs, as_tensor
-from doxa.sweep import Question, sweep
+from doxa.sweep import Question, buffers_of, sweep
 
 ROWS = 512  # swept at a time with a gradient
 
@@ -34,36 +34,40 @@ class AveragedLoss:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The loss of each row [B]."""
-        log_p = self._log_prob(x)
-        return math.log(len(log_p)) - log_p.logsumexp(0)
+        return -self._draws(x).log_predictive(self.y)
 
     def gradient(self, x: Tensor) -> Tensor:
         """∇ₓJ = −Σₛ rₛ ∇ₓ log p(y | x, wₛ),  rₛ = p(y | x, wₛ) / Σₜ p(y | x, wₜ), shaped as x.
 
         Drawn twice, first for the shares r and then for the gradients, so that one draw's graph is held at a time.
         """
-        share = self._log_prob(x).softmax(0)
+        share = self._shares(x)
         total = torch.zeros_like(x)
         belief = self.belief
         with mode(belief.net, training=False), isolated(x.device), torch.enable_grad():
-            for s, (flat, member) in enumerate(belief.posterior.draws(self.samples, self.key)):
-                weights, parameters = belief.layout.weights(flat), belief.layout.parameters(flat)
+            for s, draw in enumerate(belief.posterior.draws(self.samples, self.key)):
+                weights, parameters = belief.layout.weights(draw.weights), belief.layout.parameters(draw.weights)
+                buffers = buffers_of(draw, belief.buffers)
                 for start in range(0, len(x), ROWS):
                     rows = slice(start, start + ROWS)
                     part = x[rows].detach().requires_grad_()
                     # In single precision 1 − p(y) is nothing where a net is all but certain, and half of its gradient.
-                    output = call(belief.net, weights, belief.buffers[member], part).double()
+                    output = call(belief.net, weights, buffers, part).double()
                     y = belief.likelihood.check(output, self.y[rows])
                     loss = -(share[s, rows] * belief.likelihood.log_prob(output, y, parameters)).sum()
                     total[rows] += torch.autograd.grad(loss, part)[0]
         return total
 
-    def _log_prob(self, x: Tensor) -> Tensor:
-        """log p(y | x, wₛ) [S, B]."""
+    def _shares(self, x: Tensor) -> Tensor:
+        """r [S, B]: each draw's part in the averaged prediction, by its weight where draws do not count alike."""
+        draws = self._draws(x)
+        log_p = draws.log_prob(self.y)
+        return (log_p if draws.weights is None else log_p + draws.weights.log()[:, None]).softmax(0)
+
+    def _draws(self, x: Tensor) -> Draws:
         b = self.belief
         question = Question(b.posterior, b.buffers, x, self.key)
-        (draws,) = sweep(b.net, b.layout, b.likelihood, [question], self.samples, ROWS)
-        return draws.log_prob(self.y)
+        return sweep(b.net, b.layout, b.likelihood, [question], self.samples, ROWS)[0]
 
 
 def averaged_loss(

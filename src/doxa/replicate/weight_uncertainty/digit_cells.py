@@ -201,8 +201,8 @@ def _bins(found: Reliability) -> dict[str, Any]:
 
 def weights_of(belief: Belief) -> dict[str, Any]:
     """One draw of the weights, biases aside: densities, and spreads and signal-to-noise layer by layer."""
-    ((flat, _),) = belief.posterior.draws(1, (0, "histogram"))
-    layers = {s.name: flat[s.span] for s in belief.layout.random_slots if len(s.shape) > 1}
+    (draw,) = belief.posterior.draws(1, (0, "histogram"))
+    layers = {s.name: draw.weights[s.span] for s in belief.layout.random_slots if len(s.shape) > 1}
     whole = torch.cat(list(layers.values()))
     edges = np.linspace(-REACH, REACH, PIECES + 1)
     found: dict[str, Any] = {

@@ -230,7 +230,8 @@ def record(ask: Ask, belief: Belief, drawn: bool) -> dict[str, Any]:
     history = belief.record.history
     energy = energies(belief)
     end = float(np.mean(energy[-tail(energy) :]))
-    log_p = belief.predict(test.x_test, own.draws).log_prob(torch.as_tensor(test.y_test).to(belief.posterior.mean))
+    answer = belief.predict(test.x_test, own.draws)
+    log_p = answer.log_prob(torch.as_tensor(test.y_test).to(belief.posterior.mean))
     known = inside(test.x_test[:, 0])
     found: dict[str, Any] = {
         "free_energy": thinned(energy),
@@ -240,10 +241,10 @@ def record(ask: Ask, belief: Belief, drawn: bool) -> dict[str, Any]:
         "epochs_to_5_percent": epochs_to(energy, end + 0.05 * abs(end)),
         "epochs_of_95_percent": epochs_to(energy, end + 0.05 * (energy[0] - end)),
         "random": belief.layout.random,
-        "lppd": float(lppd(log_p)),
-        "lppd_error": float(lppd_error(log_p)),
-        "lppd_bias": float(lppd_bias(log_p)),
-        "lppd_inside": float(lppd(log_p[:, torch.as_tensor(known, device=log_p.device)])),
+        "lppd": float(lppd(log_p, answer.weights)),
+        "lppd_error": float(lppd_error(log_p, answer.weights)),
+        "lppd_bias": float(lppd_bias(log_p, answer.weights)),
+        "lppd_inside": float(lppd(log_p[:, torch.as_tensor(known, device=log_p.device)], answer.weights)),
         **spread(_functions(belief, own.functions)),
         "coverage": coverage(belief, fresh, own.functions),
     }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from doxa import over_draws
 from doxa.draws import Draws
 
 GRID = 1 / math.sqrt(12)  # the standard deviation of what is lost by rounding to a grid, in steps of it
@@ -26,7 +27,7 @@ def log_density(draws: Draws, y: Tensor, unit: float, widenings: Sequence[float]
     for widening in widenings:
         wide = (widening * scale).clamp_min(least)
         log_p = -0.5 * ((target - location) / wide).square() - wide.log() - 0.5 * math.log(2 * math.pi)
-        found.append(log_p.logsumexp(0) - math.log(len(log_p)) - math.log(unit))
+        found.append(over_draws.log_mean_exp(log_p, draws.weights) - math.log(unit))
     return torch.stack(found)
 
 
