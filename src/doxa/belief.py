@@ -82,8 +82,13 @@ class Belief:
             return sweep(self.net, self.layout, self.likelihood, [question], samples, rows, autocast)[0]
 
     def signal_to_noise(self) -> dict[str, Tensor]:
-        """What pruning ranks by, for every random weight: |mean| / scale where the posterior has a scale."""
-        return Layout(self.layout.random_slots).views(self.posterior.relevance)
+        """|mean| / scale of every random weight, by name: infinite where it is certain, 0 where it is certainly zero.
+
+        Pruning ranks by `posterior.relevance`, which for points is |mean|.
+        """
+        scale = self.posterior.scale
+        ratio = self.posterior.mean[: len(scale)].abs() / scale
+        return Layout(self.layout.random_slots).views(ratio.nan_to_num(nan=0.0, posinf=torch.inf))
 
     def prune(self, fraction: float, per_layer: bool = False, biases: bool = False, refresh: Any = None) -> Belief:
         """The same belief with its least relevant `fraction` of random weights certainly zero, mean and scale.

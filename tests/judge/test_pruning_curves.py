@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from torch import nn
 from doxa.errors import BadInput
 from doxa.judge import pruned_shares, pruning_curve, signal_to_noise_histogram, signal_to_noise_quantiles
 from doxa.likelihoods import categorical, gaussian
+from doxa.posteriors.delta import Delta
+from doxa.posteriors.particles import Particles
 
 X = torch.randn(80, 4, generator=torch.Generator().manual_seed(0))
 FRACTIONS = [0.0, 0.3, 0.5, 1.0]
@@ -86,3 +90,19 @@ def test_histogram_counts_every_weight(belief):
 def test_nothing_to_prune_is_said(belief):
     with pytest.raises(BadInput, match="fractions"):
         pruning_curve(belief, (X, torch.zeros(80, dtype=torch.long)), [])
+
+
+def test_a_point_s_ratios_are_infinite_and_break_nothing(belief):
+    """All weights in the last bin, but for those that are zero: in the first."""
+    weights = belief.posterior.mean.clone()
+    weights[0] = 0
+    point = replace(belief, posterior=Delta(weights, belief.layout.random))
+    quantiles = signal_to_noise_quantiles(point, (0.0, 0.5, 1.0))
+    assert list(quantiles["0.weight"].values()) == [0.0, math.inf, math.inf]
+    _, counts = signal_to_noise_histogram(point)
+    assert counts["0.weight"][0] == 1
+    assert counts["0.weight"][-1] == point.layout.slots[0].stop - 1
+    half = Particles(torch.stack([weights, torch.cat([-weights[:32], weights[32:]])]), belief.layout.random)
+    both = replace(belief, posterior=half, buffers=belief.buffers * 2)
+    assert signal_to_noise_quantiles(both, (0.0, 1.0))["0.weight"][0.0] == 0.0
+    assert all(math.isfinite(c) for row in signal_to_noise_histogram(both)[1].values() for c in row)

@@ -133,6 +133,33 @@ def test_a_belief_has_buffers_for_each_component() -> None:
         replace(b, buffers=b.buffers[:1])
 
 
+def test_a_point_has_no_noise() -> None:
+    layout, start = lay_out(net())
+    start[3] = 0
+    b = replace(belief("delta"), posterior=posteriors.delta(start, layout.random))
+    ratio = torch.cat([r.flatten() for r in b.signal_to_noise().values()])
+    assert ratio[3] == 0
+    assert ratio[torch.arange(len(ratio)) != 3].isposinf().all()
+    kept = b.kept(0.5)
+    ranked = torch.cat([torch.arange(layout.random)[s.span] for s in layout.random_slots if len(s.shape) > 1])
+    sizes = start[: layout.random].abs()[ranked]
+    assert float(sizes[~kept[ranked]].max()) <= float(sizes[kept[ranked]].min()), "pruning still ranks by size"
+
+
+@pytest.mark.parametrize("name", posteriors.TABLE)
+def test_signal_to_noise_is_that_of_the_draws(name: str) -> None:
+    b = belief(name)
+    found = torch.cat([r.flatten() for r in b.signal_to_noise().values()])
+    if name == "dropout":
+        keep = b.posterior.keep
+        torch.testing.assert_close(found, (keep / (1 - keep)).sqrt())
+        assert found.isposinf().any()
+        assert not found.isposinf().all()
+        return
+    q, random = b.posterior, b.layout.random
+    torch.testing.assert_close(found, q.mean[:random].abs() / q.scale)
+
+
 @pytest.mark.parametrize("name", posteriors.TABLE)
 def test_save_and_load_are_exact(name: str, tmp_path) -> None:
     b = belief(name)

@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from doxa import over_draws
 from doxa.belief import Belief
 from doxa.contracts import Inputs
 from doxa.draws import Draws
 from doxa.judge.calibration import reliability
 from doxa.judge.labels import reading
-from doxa.judge.pruning import FRACTIONS, pruning_curve, signal_to_noise_histogram
+from doxa.judge.pruning import FRACTIONS, pruning_curve, relevance_histogram
 from doxa.judge.recalibration import ends, interval
 from doxa.judge.regression import coverage
 from doxa.judge.robustness import robustness
@@ -93,7 +94,7 @@ def evidence(
         at = curve["fraction"].index(PRUNED)
         scores[f"{skill}_pruned_{100 * PRUNED:g}"] = _exact(curve[skill][at], judged["samples"])
     if _has_signal_to_noise(belief):
-        edges, counts = signal_to_noise_histogram(belief)
+        edges, counts = relevance_histogram(belief)
         result["signal_to_noise"] = {"edges": edges, "count": np.sum(list(counts.values()), axis=0).tolist()}
     if attack_radius is not None:
         radii = [attack_radius * strength for strength in STRENGTHS]
@@ -160,7 +161,7 @@ def _exact(value: float, samples: int) -> dict[str, Any]:
 
 def _classification(draws: Draws, y: Tensor, x: Any, low: float, high: float) -> Result:
     read, labels = reading(draws.likelihood, draws.means, y)
-    p = read(draws.means).mean(0)  # [B, T, C]
+    p = over_draws.mean(read(draws.means), draws.weights)  # [B, T, C]
     table = reliability(p.flatten(0, 1), labels.flatten())
     confidence, accuracy = (
         [v if math.isfinite(v) else None for v in column.tolist()] for column in (table.confidence, table.accuracy)

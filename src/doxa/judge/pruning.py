@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from doxa.belief import Belief
 from doxa.errors import BadInput
 from doxa.judge.summary import summary
+from doxa.layout import Layout
 from doxa.rows import as_pair
 
 FRACTIONS = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98)
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+LARGEST = np.finfo(np.float64).max
+Ratios = NDArray[np.float64]
 DECIBELS = (-40.0, 30.0)  # what the histograms span: |mean| from a ten-thousandth to a thousand scales
 
 
@@ -64,14 +68,20 @@ def pruned_shares(belief: Belief, fractions: Sequence[float] = FRACTIONS) -> dic
 def signal_to_noise_quantiles(belief: Belief, quantiles: Sequence[float] = QUANTILES) -> dict[str, dict[float, float]]:
     """Quantiles of |mean| / scale in each random tensor: name -> quantile -> value.
 
-    A weight that was pruned has no signal: 0.
+    A weight that was pruned has no signal, 0; one that is certain has no noise: infinite.
     Blundell et al. (2015), Weight uncertainty in neural networks, table 3.
     """
     ranks = list(quantiles)
     return {
-        name: dict(zip(ranks, np.quantile(_known(ratio), ranks).tolist(), strict=True))
+        name: dict(zip(ranks, _quantiles(_known(ratio), ranks), strict=True))
         for name, ratio in belief.signal_to_noise().items()
     }
+
+
+def _quantiles(known: Ratios, ranks: Sequence[float]) -> list[float]:
+    """Quantiles between which an infinity may lie, which cannot be interpolated."""
+    endless = np.quantile((known == LARGEST).astype(np.float64), ranks) > 0
+    return np.where(endless, np.inf, np.quantile(known, ranks)).tolist()
 
 
 def signal_to_noise_histogram(belief: Belief, bins: int = 70) -> tuple[list[float], dict[str, list[int]]]:
@@ -82,15 +92,27 @@ def signal_to_noise_histogram(belief: Belief, bins: int = 70) -> tuple[list[floa
     The edges [bins + 1], and counts [bins] by name; what lies beyond the edges counts in the outermost bins.
     Blundell et al. (2015), Weight uncertainty in neural networks, figure 5.
     """
+    return _histogram(belief.signal_to_noise(), bins)
+
+
+def relevance_histogram(belief: Belief, bins: int = 70) -> tuple[list[float], dict[str, list[int]]]:
+    """The same of what pruning ranks by: for a mixture the root mean square of its members' ratios, not its own.
+
+    Members that settled apart make a mixture's own scale a distance between nets, which is no noise within one.
+    """
+    return _histogram(Layout(belief.layout.random_slots).views(belief.posterior.relevance), bins)
+
+
+def _histogram(ratios: Mapping[str, Tensor], bins: int) -> tuple[list[float], dict[str, list[int]]]:
     edges = np.linspace(*DECIBELS, bins + 1)
     counts = {}
-    for name, ratio in belief.signal_to_noise().items():
+    for name, ratio in ratios.items():
         with np.errstate(divide="ignore"):
             decibels = 10 * np.log10(_known(ratio))
         counts[name] = np.histogram(np.clip(decibels, *DECIBELS), edges)[0].tolist()
     return edges.tolist(), counts
 
 
-def _known(ratio: torch.Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _known(ratio: Tensor) -> Ratios:
     """Ratios as float64, 0/0 as 0 and a certain weight's infinite one as the largest number there is."""
     return ratio.flatten().double().nan_to_num(nan=0.0).cpu().numpy()

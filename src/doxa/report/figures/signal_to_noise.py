@@ -17,8 +17,8 @@ from doxa.report.runs import Run, batches
 SECTION = "signal_to_noise"
 TITLE = "Which weights carry signal?"
 LEAD = (
-    "Every weight by |mean| / scale, in decibels. Left of 0 dB a weight is mostly noise, and pruning takes it first; "
-    "weights beyond the ends of the scale are counted at its ends."
+    "Every weight by |mean| / scale, in decibels; for several nets, the root mean square of theirs. Left of 0 dB a "
+    "weight is mostly noise, and pruning takes it first; weights beyond the ends of the scale are counted at its ends."
 )
 
 
