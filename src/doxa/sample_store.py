@@ -1,0 +1,289 @@
+"""Rows of numbers on disk: appended, never changed, and read a few at a time."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import IO, Protocol
+
+import torch
+from torch import Tensor
+
+from doxa.errors import BadInput, BrokenFile, whole
+
+MAGIC, VERSION = b"doxarows", 1
+HEADER = struct.Struct("<8sI4sQ8sI")  # magic, version, dtype, columns, which store it is, CRC-32 of these
+START = 64  # of the first row
+CHECK = struct.Struct("<I")  # behind each row: the CRC-32 of the store, the row's number and its bytes
+DTYPES = {b"F64": torch.float64, b"F32": torch.float32, b"F16": torch.float16, b"BF16": torch.bfloat16}
+BLOCK = 1 << 18  # numbers that are read at a time
+
+
+class Rows(Protocol):
+    """Rows that are read when they are asked for."""
+
+    @property
+    def columns(self) -> int: ...
+
+    @property
+    def dtype(self) -> torch.dtype: ...
+
+    def __len__(self) -> int: ...
+
+    def read(self, start: int, stop: int) -> Tensor:
+        """Rows `start` to `stop` in fresh memory, [stop − start, columns]."""
+        ...
+
+
+@dataclass(frozen=True)
+class SampleStore:
+    """An append-only file of rows, each with a checksum: what a sampler keeps its states in.
+
+    A row that was damaged is refused when it is read. What a killed append leaves behind its last whole row is `torn`:
+    it counts for nothing, and `truncate` cuts it off. Nothing is held open or mapped between calls, so that only rows
+    just read are in memory. With a `count`, the store is read as it stood when it had so many rows.
+    """
+
+    path: Path
+    columns: int
+    dtype: torch.dtype
+    identity: bytes
+    count: int | None = None
+
+    @classmethod
+    def create(cls, path: str | PathLike[str], columns: int, dtype: torch.dtype = torch.float32) -> SampleStore:
+        """A new store without rows."""
+        columns, word = whole("columns", columns), _word(dtype)
+        store = cls(Path(path).absolute(), columns, dtype, secrets.token_bytes(8))
+        fields = (MAGIC, VERSION, word, columns, store.identity)
+        check = zlib.crc32(HEADER.pack(*fields, 0)[:-4])
+        try:
+            store.path.parent.mkdir(parents=True, exist_ok=True)
+            with open(store.path, "xb") as file:
+                file.write(HEADER.pack(*fields, check).ljust(START, b"\0"))
+                _to_disk(file)
+        except FileExistsError:
+            raise BadInput(f"{path} exists already; open it with SampleStore.open, or choose another name") from None
+        except OSError as error:
+            raise BrokenFile(f"could not write {path}: {error.strerror or error}") from error
+        return store
+
+    @classmethod
+    def open(cls, path: str | PathLike[str]) -> SampleStore:
+        """The store in a file."""
+        try:
+            with open(path, "rb") as file:
+                head = file.read(START)
+        except OSError as error:
+            raise BrokenFile(f"{path} cannot be read ({error.strerror or error}); expected a store of rows") from None
+        if len(head) < START or not head.startswith(MAGIC):
+            raise BrokenFile(f"{path} is not a store of rows written by Doxa, or is cut short")
+        _, version, word, columns, identity, check = HEADER.unpack(head[: HEADER.size])
+        if zlib.crc32(head[: HEADER.size - 4]) != check:
+            raise BrokenFile(f"{path} is damaged: its header does not match its checksum; restore it from a copy")
+        if version > VERSION:
+            raise BrokenFile(f"{path} has store version {version}; this Doxa reads up to {VERSION}: upgrade Doxa")
+        dtype = DTYPES.get(word.rstrip(b"\0"))
+        if dtype is None or columns < 1:
+            raise BrokenFile(f"{path} has a header that Doxa never writes; restore it from a copy")
+        return cls(Path(path).absolute(), columns, dtype, identity)
+
+    def __len__(self) -> int:
+        """Whole rows."""
+        return (self._bytes() - START) // self._stride if self.count is None else self.count
+
+    @property
+    def torn(self) -> bool:
+        """Whether the file ends in the middle of a row."""
+        return (self._bytes() - START) % self._stride > 0
+
+    def as_it_stands(self) -> SampleStore:
+        """The rows that there are now, whatever is appended later."""
+        return replace(self, count=len(self))
+
+    def append(self, rows: Tensor) -> None:
+        """Put rows [n, columns] behind the last one; they are on the disk when this returns."""
+        if rows.dim() != 2 or rows.shape[1] != self.columns or rows.dtype != self.dtype:
+            raise BadInput(
+                f"rows are {rows.dtype} of shape {tuple(rows.shape)}; {self.path} takes {self.dtype} of shape "
+                f"(n, {self.columns})"
+            )
+        if self.count is not None:
+            raise BadInput(f"{self.path} is read as it stood with {self.count} rows; append to the store itself")
+        if self.torn:
+            raise BrokenFile(f"{self.path} ends in the middle of a row; truncate it to the rows to keep first")
+        number, end = len(self), self._bytes()
+        content = rows.detach().cpu().contiguous().view(torch.uint8).numpy()
+        with self._opened("r+b") as file:
+            try:
+                file.seek(end)
+                for k, row in enumerate(content):
+                    file.write(row.data)
+                    file.write(CHECK.pack(self._check(number + k, row.data)))
+                _to_disk(file)
+            except OSError as error:
+                with suppress(OSError):
+                    file.truncate(end)
+                raise BrokenFile(f"could not append to {self.path}: {error.strerror or error}") from error
+
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` rows, the last of them checked, and nothing behind them."""
+        count, there = whole("count", count, 0), len(self)
+        if count > there:
+            raise BrokenFile(
+                f"{self.path} holds {there} rows, but {count} are to be kept: it is cut short, or not the store that "
+                "belongs here"
+            )
+        if count:
+            self.read(count - 1, count)
+        with self._opened("r+b") as file:
+            file.truncate(START + count * self._stride)
+            _to_disk(file)
+
+    def read(self, start: int, stop: int) -> Tensor:
+        """Rows `start` to `stop` in fresh memory, each checked."""
+        _require_within(start, stop, len(self))
+        with self._opened("rb") as file:
+            raw = _pread(file, self.path, START + start * self._stride, (stop - start) * self._stride)
+        records = raw.view(stop - start, self._stride)
+        for k, record in enumerate(records.numpy()):
+            if CHECK.unpack(record[-CHECK.size :].data)[0] != self._check(start + k, record[: -CHECK.size].data):
+                raise BrokenFile(
+                    f"row {start + k} of {self.path} is damaged: it does not match its checksum; restore the file from "
+                    "a copy"
+                )
+        return records[:, : -CHECK.size].clone(memory_format=torch.contiguous_format).view(self.dtype)
+
+    @property
+    def _stride(self) -> int:
+        return self.columns * self.dtype.itemsize + CHECK.size
+
+    def _check(self, number: int, row: memoryview) -> int:
+        return zlib.crc32(row, zlib.crc32(self.identity + number.to_bytes(8, "little")))
+
+    def _bytes(self) -> int:
+        try:
+            return max(START, self.path.stat().st_size)
+        except OSError as error:
+            raise BrokenFile(f"{self.path} cannot be read: {error.strerror or error}") from None
+
+    def _opened(self, mode: str) -> IO[bytes]:
+        """The file, if it is still this store."""
+        try:
+            file = open(self.path, mode)  # noqa: SIM115
+        except OSError as error:
+            raise BrokenFile(f"{self.path} cannot be opened: {error.strerror or error}") from None
+        head = file.read(START)
+        if len(head) < START or not head.startswith(MAGIC) or HEADER.unpack(head[: HEADER.size])[4] != self.identity:
+            file.close()
+            raise BrokenFile(f"{self.path} is no longer the store that was opened: another file is in its place")
+        return file
+
+
+@dataclass(frozen=True)
+class SealedRows:
+    """Rows inside a file whose SHA-256 was checked as it was opened; `stamp` tells whether it is still that file."""
+
+    path: Path
+    start: int  # in bytes
+    count: int
+    columns: int
+    dtype: torch.dtype
+    stamp: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def read(self, start: int, stop: int) -> Tensor:
+        """Rows `start` to `stop` in fresh memory."""
+        _require_within(start, stop, self.count)
+        size = self.columns * self.dtype.itemsize
+        try:
+            with open(self.path, "rb") as file:
+                if stamp_of(file) != self.stamp:
+                    raise BrokenFile(
+                        f"{self.path} was replaced or changed while a belief read its samples from it; load it again"
+                    )
+                raw = _pread(file, self.path, self.start + start * size, (stop - start) * size)
+        except FileNotFoundError:
+            raise BrokenFile(
+                f"{self.path} is gone, and the samples of the belief that was loaded from it with it; put it back, "
+                "or save a belief elsewhere before its file is deleted"
+            ) from None
+        return raw.view(self.dtype).view(stop - start, self.columns)
+
+
+@dataclass(frozen=True)
+class JoinedRows:
+    """The first `width` numbers of other rows, and behind them rows [S, E] that are in memory."""
+
+    rows: Rows
+    width: int
+    tail: Tensor
+
+    @property
+    def columns(self) -> int:
+        return self.width + self.tail.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.rows.dtype
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def read(self, start: int, stop: int) -> Tensor:
+        """Rows `start` to `stop` in fresh memory."""
+        head = self.rows.read(start, stop)
+        return torch.cat([head[:, : self.width], self.tail[start:stop].to(head)], 1)
+
+
+KINDS = (SampleStore, SealedRows, JoinedRows)
+
+
+def blocks(rows: Tensor | Rows) -> list[tuple[int, int]]:
+    """Spans of rows that are read at a time."""
+    columns = rows.shape[1] if isinstance(rows, Tensor) else rows.columns
+    few = max(1, BLOCK // max(1, columns))
+    return [(at, min(len(rows), at + few)) for at in range(0, len(rows), few)]
+
+
+def stamp_of(file: IO[bytes]) -> tuple[int, ...]:
+    """What changes when a file is replaced or written to."""
+    found = os.fstat(file.fileno())
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _word(dtype: torch.dtype) -> bytes:
+    for word, known in DTYPES.items():
+        if known == dtype:
+            return word
+    raise BadInput(f"a store takes rows of real numbers, such as torch.float32; got {dtype}")
+
+
+def _require_within(start: int, stop: int, count: int) -> None:
+    if not 0 <= start <= stop <= count:
+        raise BadInput(f"rows {start} to {stop} were asked for, but there are {count}")
+
+
+def _pread(file: IO[bytes], path: Path, offset: int, size: int) -> Tensor:
+    """Bytes of a file in fresh memory, aligned for numbers of any kind."""
+    raw = torch.empty(size, dtype=torch.uint8)
+    view, done = raw.numpy().data, 0
+    while done < size:
+        got = os.preadv(file.fileno(), [view[done:]], offset + done)
+        if got == 0:
+            raise BrokenFile(f"{path} is cut short: it ends before rows that it should hold; restore it from a copy")
+        done += got
+    return raw
+
+
+def _to_disk(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
