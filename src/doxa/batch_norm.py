@@ -19,6 +19,12 @@ def has_batch_norm(net: nn.Module) -> bool:
     return any(isinstance(m, _BatchNorm) and m.track_running_stats for m in net.modules())
 
 
+def statistics(net: nn.Module) -> list[str]:
+    """The names of the running means and variances."""
+    norms = [name for name, m in net.named_modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
+    return [f"{name}.{kind}".lstrip(".") for name in norms for kind in ("running_mean", "running_var")]
+
+
 @torch.no_grad()
 def refreshed(
     net: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Inputs, rows: int = 1024

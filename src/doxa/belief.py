@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from os import PathLike
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from doxa.batch_norm import has_batch_norm, refreshed
+from doxa.batch_norm import has_batch_norm, refreshed, statistics
 from doxa.checkpoint import (
     decode,
     decode_layout,
@@ -27,11 +30,15 @@ from doxa.draws import Draws
 from doxa.errors import BadInput, BrokenFile, DoxaError, whole
 from doxa.layout import Layout
 from doxa.posteriors.delta import Delta
+from doxa.posteriors.mixture import Mixture
+from doxa.posteriors.samples import Samples
 from doxa.randomness import Key
 from doxa.rows import as_inputs, runnable
-from doxa.sweep import ROWS, Question, buffers_of, sweep
+from doxa.sweep import ROWS, Gathered, Question, buffers_of, sweep
 
 BELIEF = "doxa.belief"
+
+Buffers = tuple[dict[str, Tensor], ...]
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Belief:
     likelihood: Likelihood
     posterior: Posterior
     layout: Layout
-    buffers: tuple[dict[str, Tensor], ...]
+    buffers: Buffers
     prior: Prior | None = None
     noise: dict[str, str] = field(default_factory=dict)
     record: Record = field(default_factory=Record)
@@ -126,14 +133,15 @@ class Belief:
         return keep
 
     def refreshed(self, x: Any) -> Belief:
-        """The same belief with BatchNorm's statistics taken anew from x, at the mean weights of each component."""
+        """The same belief with BatchNorm's statistics taken anew from x, at each component's mean or each sample."""
         inputs = as_inputs(x, like=self.posterior.mean)
+
+        def renew(weights: Tensor, buffers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            return refreshed(self.net, self.layout.weights(weights), buffers, inputs)
+
         with runnable(inputs):
-            buffers = tuple(
-                refreshed(self.net, self.layout.weights(flat), own, inputs)
-                for flat, own in zip(_centres(self.posterior), self.buffers, strict=True)
-            )
-        return replace(self, buffers=buffers)
+            posterior, buffers = _renewed(self.posterior, self.buffers, renew, statistics(self.net))
+        return replace(self, posterior=posterior, buffers=buffers)
 
     def plain(self, weights: Tensor | Draw | None = None, member: int = 0) -> nn.Module:
         """An ordinary torch net with the mean weights, or those of a draw of `posterior.draws()` with its buffers.
@@ -149,31 +157,42 @@ class Belief:
         return net
 
     def _require_one_member(self) -> None:
-        if len(self.buffers) > 1:
+        if len(self.buffers) > 1 or (isinstance(self.posterior, Samples) and self.posterior.slots):
             raise BadInput(
-                "the mean weights of an ensemble are no member's: ask for predict(), or for plain(draw) "
-                "with a draw from posterior.draws()"
+                "the mean weights of an ensemble, or of a chain with buffers for each state, are no member's: ask for "
+                "predict(), or for plain(draw) with a draw from posterior.draws()"
             )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the belief to one file: safetensors with a JSON header and a SHA-256 over both."""
-        tensors: dict[str, Tensor] = {}
+        tensors: dict[str, Any] = {}
         header = {
             "layout": encode_layout(self.layout),
             "posterior": encode(self.posterior, "posterior", tensors),
             "prior": encode(self.prior, "prior", tensors),
             "likelihood": encode(self.likelihood, "likelihood", tensors),
-            "members": len(self.buffers),
+            **self._encode_buffers(tensors),
             "noise": self.noise,
             "record": {"settings": self.record.settings, "history": self.record.history},
         }
-        for k, own in enumerate(self.buffers):
-            tensors |= {f"buffers.{k}.{name}": b for name, b in own.items()}
         write(path, BELIEF, header, tensors)
+
+    def _encode_buffers(self, tensors: dict[str, Any]) -> dict[str, Any]:
+        """What the header says of the buffers, which go into `tensors`: one that components share is there once."""
+        first: dict[tuple[str, int], int] = {}
+        for k, own in enumerate(self.buffers):
+            for name, b in own.items():
+                if first.setdefault((name, id(b)), k) == k:
+                    tensors[f"buffers.{k}.{name}"] = b
+        holders = {name: [first[name, id(own[name])] for own in self.buffers] for name in self.buffers[0]}
+        if all(held == list(range(len(self.buffers))) for held in holders.values()):
+            return {"members": len(self.buffers)}
+        return {"components": len(self.buffers), "buffers": holders}
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Belief:
         """A copy of the belief on another device, or in another precision."""
 
+        @functools.cache  # what is shared stays shared
         def moved(t: Tensor) -> Tensor:
             return t.to(device=device, dtype=dtype if t.is_floating_point() else None)
 
@@ -193,12 +212,55 @@ class Belief:
         )
 
 
-def _centres(posterior: Posterior) -> list[Tensor]:
-    """The middle of each component [P]."""
-    members = getattr(posterior, "members", None)
-    if members is not None:
-        return [centre for m in members for centre in _centres(m)]
-    return list(getattr(posterior, "weights", posterior.mean[None]))
+def _renewed(
+    posterior: Posterior, buffers: Buffers, renew: Callable[..., dict[str, Tensor]], names: Sequence[str]
+) -> tuple[Posterior, Buffers]:
+    """A posterior and its components' buffers, where those of these names are renewed."""
+    if isinstance(posterior, Mixture):
+        ends = list(accumulate(m.components for m in posterior.members))
+        spans = [buffers[end - m.components : end] for m, end in zip(posterior.members, ends, strict=True)]
+        found = [_renewed(m, own, renew, names) for m, own in zip(posterior.members, spans, strict=True)]
+        return Mixture(tuple(m for m, _ in found)), tuple(own for _, part in found for own in part)
+    if isinstance(posterior, Samples):
+        slots = dict.fromkeys([*(name for name, _ in posterior.slots), *names])
+        shapes = tuple((name, tuple(buffers[0][name].shape)) for name in slots)
+        rows = Gathered(len(posterior.rows))
+        for draw in posterior.draws(len(posterior.rows), (0,)):
+            new = renew(draw.weights, buffers_of(draw, buffers))
+            rows.append(torch.cat([draw.weights[:0], *(new[name].flatten() for name in slots)]))
+        return posterior.with_buffers(shapes, rows.all()), buffers
+    flats = getattr(posterior, "weights", posterior.mean[None])
+    return posterior, tuple(renew(flat, own) for flat, own in zip(flats, buffers, strict=True))
+
+
+def _size(posterior: Posterior) -> int:
+    """Weights in a vector, without reading samples from a disk."""
+    if isinstance(posterior, Mixture):
+        (size,) = {_size(m) for m in posterior.members}
+        return size
+    if isinstance(posterior, Samples):
+        return posterior.size
+    (size,) = posterior.mean.shape
+    return size
+
+
+def _decode_buffers(header: Mapping[str, Any], tensors: Mapping[str, Any], components: int) -> Buffers:
+    """The buffers of each component, by reference; a set that components share is one."""
+    shared = header.get("buffers")
+    if (header["members"] if shared is None else header["components"]) != components:
+        raise ValueError("the posterior does not fit the buffers")
+    held = {k: t for k, t in tensors.items() if k.startswith("buffers.") and isinstance(t, Tensor)}
+    if shared is None:
+        found: list[dict[str, Tensor]] = [{} for _ in range(components)]
+        for key, t in held.items():
+            _, k, name = key.split(".", 2)
+            found[int(k)][name] = t
+        return tuple(found)
+    sets: dict[tuple[int, ...], dict[str, Tensor]] = {}
+    each = [tuple(int(holders[k]) for holders in shared.values()) for k in range(components)]
+    for at in each:
+        sets.setdefault(at, {name: held[f"buffers.{k}.{name}"] for name, k in zip(shared, at, strict=True)})
+    return tuple(sets[at] for at in each)
 
 
 def load(path: str | PathLike[str], net: nn.Module, device: torch.device | str | None = None) -> Belief:
@@ -206,16 +268,13 @@ def load(path: str | PathLike[str], net: nn.Module, device: torch.device | str |
     header, tensors = read(path, BELIEF)
     if device is None:
         device = next((p.device for p in net.parameters()), torch.device("cpu"))
-    tensors = {k: t.to(device) for k, t in tensors.items()}
+    tensors = {k: t.to(device) if isinstance(t, Tensor) else t for k, t in tensors.items()}
     try:
         layout = decode_layout(header["layout"])
-        buffers = tuple(
-            {k.removeprefix(f"buffers.{m}."): t for k, t in tensors.items() if k.startswith(f"buffers.{m}.")}
-            for m in range(header["members"])
-        )
         members = {name: decode(header[name], tensors) for name in ("likelihood", "posterior", "prior")}
+        buffers = _decode_buffers(header, tensors, members["posterior"].components)
         noise, record, first = dict(header["noise"]), Record(**header["record"]), buffers[0]
-        if members["posterior"].mean.shape != (layout.size,):
+        if _size(members["posterior"]) != layout.size:
             raise ValueError("the posterior does not fit the layout")
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, DoxaError):

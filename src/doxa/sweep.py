@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from doxa.contracts import Draw, Inputs, Likelihood, Posterior
 from doxa.draws import Draws
 from doxa.layout import Layout, call, mode, precision
+from doxa.posteriors.samples import Samples
 from doxa.randomness import Key, isolated
 from doxa.rows import count, stacked, take, tensors
 
@@ -23,6 +25,7 @@ ROWS = 2048  # swept at a time
 ACTIVATIONS = {"cpu": 1 << 20, "cuda": 1 << 28}
 WEIGHTS = {"cpu": 1 << 24, "cuda": 1 << 28}
 FEWEST = {"cpu": 8, "cuda": 2}
+KEPT = 1 << 20  # numbers of weights in memory at once, of samples that may be on disk
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,7 @@ def sweep(
 ) -> list[Draws]:
     """Draw the weights once, then sweep the rows in chunks; neither chunks nor neighbours change a draw."""
     device = questions[0].posterior.mean.device
-    outputs: list[list[Tensor]] = [[] for _ in questions]
-    weights: list[list[float]] = [[] for _ in questions]
-    parameters: list[list[dict[str, Tensor]]] = [[] for _ in questions]
+    answers = [Answer(_expected(question.posterior, samples)) for question in questions]
 
     def run(weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Inputs) -> Tensor:
         with precision(device, autocast):
@@ -84,28 +85,65 @@ def sweep(
         for block in _blocks(net, layout, questions, samples, rows, autocast):
             found = None if turns or len(block) == 1 else _together(run, layout, block, rows)
             turns = turns or (found is None and len(block) > 1)
-            answers = [_alone(run, layout, drawn, rows) for drawn in block] if found is None else found
-            for drawn, output in zip(block, answers, strict=True):
-                outputs[drawn.number].append(output)
-                weights[drawn.number].append(drawn.draw.weight)
-                # Not as views, which would keep every draw's whole vector.
-                parameters[drawn.number].append({k: t.clone() for k, t in layout.parameters(drawn.flat).items()})
-    return [
-        Draws(
-            torch.stack(own),
-            likelihood,
-            {k: torch.stack([p[k] for p in named]).unsqueeze(1) for k in named[0]},
-            _unequal(shares, own[0]),
-        )
-        for own, named, shares in zip(outputs, parameters, weights, strict=True)
-    ]
+            for k, drawn in enumerate(block):
+                output = _alone(run, layout, drawn, rows) if found is None else found[k]
+                answers[drawn.number].add(drawn.draw, output, layout)
+            block.clear()  # so that its weights are gone before the next ones come
+    return [answer.draws(likelihood) for answer in answers]
 
 
-def _unequal(shares: Sequence[float], like: Tensor) -> Tensor | None:
-    """The draws' weights [S]; None where they are equal but for rounding."""
-    if math.isclose(min(shares), max(shares), rel_tol=1e-9):
-        return None
-    return torch.tensor(shares, dtype=like.dtype, device=like.device)
+class Gathered:
+    """Tensors of one shape, one after the other in one piece of memory, and no reference to what they were part of.
+
+    Pieces of their own, each between vectors of weights that come and go, would keep the heap from giving those back.
+    """
+
+    def __init__(self, expected: int) -> None:
+        self.expected, self.count = max(1, expected), 0
+        self.rows: Tensor | None = None
+
+    def append(self, row: Tensor) -> None:
+        if self.rows is None:
+            self.rows = row.new_empty(self.expected, *row.shape)
+        elif self.count == len(self.rows):
+            self.rows = torch.cat([self.rows, torch.empty_like(self.rows)])
+        self.rows[self.count] = row
+        self.count += 1
+
+    def all(self) -> Tensor:
+        assert self.rows is not None
+        return self.rows if self.count == len(self.rows) else self.rows[: self.count].clone()
+
+
+class Answer:
+    """What the draws of one question have said so far."""
+
+    def __init__(self, expected: int) -> None:
+        self.expected = expected
+        self.outputs, self.parameters = Gathered(expected), dict[str, Gathered]()
+        self.weights: list[float] = []
+
+    def add(self, draw: Draw, output: Tensor, layout: Layout) -> None:
+        self.outputs.append(output)
+        self.weights.append(draw.weight)
+        for name, value in layout.parameters(draw.weights).items():
+            self.parameters.setdefault(name, Gathered(self.expected)).append(value)
+
+    def draws(self, likelihood: Likelihood) -> Draws:
+        outputs = self.outputs.all()
+        parameters = {name: own.all().unsqueeze(1) for name, own in self.parameters.items()}
+        equal = math.isclose(min(self.weights), max(self.weights), rel_tol=1e-9)
+        return Draws(outputs, likelihood, parameters, None if equal else outputs.new_tensor(self.weights))
+
+
+def _expected(posterior: Posterior, samples: int) -> int:
+    """How many draws will come, so far as can be told."""
+    members = getattr(posterior, "members", None)
+    if members:
+        return sum(_expected(m, -(-samples // len(members))) for m in members)
+    if posterior.distinct is None:
+        return samples
+    return min(samples, posterior.distinct) if isinstance(posterior, Samples) else posterior.distinct
 
 
 def _blocks(
@@ -122,13 +160,22 @@ def _blocks(
         # As in training: a CPU is not asked for products of many matrices in a lower precision.
         dtype = autocast or question.posterior.mean.dtype
         lower = question.posterior.mean.device.type == "cpu" and dtype not in (torch.float32, torch.float64)
-        most = 1 if lower else _at_once(net, layout, question.x, rows)
+        most = 1 if lower else min(_at_once(net, layout, question.x, rows), _together_at_most(question, layout))
         for draw in question.posterior.draws(samples, question.key):
             if block and (len(block) >= most or _shapes(block[0].question.x) != _shapes(question.x)):
                 yield block
                 block = []
             block.append(Drawn(number, question, draw))
     yield block
+
+
+def _together_at_most(question: Question, layout: Layout) -> int:
+    """How many draws may be in memory at once: few of samples that are kept on a disk to spare it."""
+    return max(1, KEPT // layout.size) if _has_samples(question.posterior) else sys.maxsize
+
+
+def _has_samples(posterior: Posterior) -> bool:
+    return isinstance(posterior, Samples) or any(map(_has_samples, getattr(posterior, "members", ())))
 
 
 def _at_once(net: nn.Module, layout: Layout, x: Inputs, rows: int) -> int:

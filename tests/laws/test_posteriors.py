@@ -39,6 +39,7 @@ def net() -> nn.Module:
     )
 
 
+FINITE = ("delta", "particles", "samples")
 X = torch.randn(7, 2, 6, 6, generator=torch.Generator().manual_seed(1))
 
 
@@ -60,6 +61,11 @@ def example(name: str) -> Posterior:
         "dropout": lambda: posteriors.dropout(start, random, masks(layout, uses, 0.4, 0.2)),
         "particles": lambda: posteriors.particles(start + 0.1 * torch.randn(5, len(start), generator=source), random),
         "mixture": lambda: posteriors.mixture((mean_field(3), mean_field(4), mean_field(5))),
+        "samples": lambda: posteriors.samples(
+            torch.cat([start + 0.1 * torch.randn(5, len(start), generator=source), 1 + torch.rand(5, 8)], 1),
+            random,
+            (("1.running_mean", (4,)), ("1.running_var", (4,))),
+        ),
     }[name]()
 
 
@@ -77,7 +83,7 @@ def test_moments_match_mean_and_scale(name: str) -> None:
     q = example(name)
     draws = torch.stack([draw.weights for draw in q.draws(6000, (0,))]).double()
     random = len(q.scale)
-    if name in ("delta", "particles"):
+    if name in FINITE:
         torch.testing.assert_close(draws.mean(0).float(), q.mean)
         torch.testing.assert_close(draws[:, :random].std(0, correction=0).float(), q.scale)
         return
@@ -95,7 +101,7 @@ def test_draws_depend_on_the_key_alone(name: str) -> None:
     q = example(name)
     first, again, other = (torch.stack([draw.weights for draw in q.draws(6, key)]) for key in ((0,), (0,), (1,)))
     assert torch.equal(first, again)
-    if name not in ("delta", "particles"):
+    if name not in FINITE:
         assert not torch.equal(first, other)
         assert not torch.equal(first[0], first[1])
 

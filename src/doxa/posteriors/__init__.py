@@ -6,6 +6,7 @@ from doxa.posteriors.mean_field import Family as mean_field
 from doxa.posteriors.mean_field import MeanField
 from doxa.posteriors.mixture import Mixture as mixture
 from doxa.posteriors.particles import Particles as particles
+from doxa.posteriors.samples import Samples as samples
 
 TABLE = {
     "delta": delta,
@@ -13,6 +14,7 @@ TABLE = {
     "dropout": dropout,
     "particles": particles,
     "mixture": mixture,
+    "samples": samples,
 }
 
-__all__ = ["TABLE", "MeanField", "delta", "dropout", "mean_field", "mixture", "particles"]
+__all__ = ["TABLE", "MeanField", "delta", "dropout", "mean_field", "mixture", "particles", "samples"]

@@ -21,6 +21,7 @@ from doxa.posteriors.dropout import Dropout
 from doxa.posteriors.mean_field import MeanField, at_once
 from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.particles import Particles
+from doxa.posteriors.samples import Samples
 from doxa.priors.gaussian import Gaussian
 from doxa.priors.laplace import Laplace
 from doxa.priors.scale_mixture import ScaleMixture
@@ -119,6 +120,8 @@ def kl(q: Posterior, p: Prior | None, samples: int = 16, key: Key = (0, "kl")) -
         return Estimate(_sum(dropout_cross_entropy(q, p)))
     if isinstance(q, Particles):
         return Estimate(-_sum(p.log_prob(q.weights[:, : q.random])) / len(q.weights))
+    if isinstance(q, Samples):
+        return Estimate(-sum(_sum(p.log_prob(some[:, : q.random])) for some in q.weights_in_turn()) / len(q.rows))
     if isinstance(q, Mixture):
         # By convexity the mean of the members' KLs bounds the mixture's from above.
         parts = [kl(m, p, samples, (*key, k)) for k, m in enumerate(q.members)]

@@ -1,0 +1,143 @@
+"""The kept states of a sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import torch
+from torch import Tensor
+
+from doxa.contracts import Draw
+from doxa.errors import BadInput
+from doxa.randomness import Key
+from doxa.sample_store import JoinedRows, Rows, SampleStore, blocks
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Equal belief in each of S vectors of weights, in memory or on disk: what a Markov chain ends with, or several.
+
+    q(w) = (1/S) Σₛ δ(w − wₛ)
+
+    A row has P weights and, behind them, the float buffers that `slots` (name, shape) tell of: those that the net had
+    when the state was kept. Rows on disk are read when they are needed, a few at a time, and come as `like`. What lies
+    outside `keep` [R] is zero in all of them.
+    Neal (1996), Bayesian learning for neural networks; Welling & Teh (2011).
+    """
+
+    rows: Tensor | Rows  # [S, P + buffers]
+    random: int
+    slots: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    keep: Tensor | None = None
+    like: Tensor | None = None  # [0]: the dtype and device of what is read; rows in memory stay as they are
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rows, SampleStore):
+            object.__setattr__(self, "rows", self.rows.as_it_stands())
+        if not isinstance(self.rows, Tensor) and self.like is None:
+            object.__setattr__(self, "like", torch.empty(0, dtype=self.rows.dtype))
+        flat = isinstance(self.rows, Tensor) and self.rows.dim() != 2
+        if flat or len(self.rows) == 0 or not self.rows.dtype.is_floating_point:
+            raise BadInput("rows must be real numbers [samples, weights and buffers], with at least one sample")
+        if not 0 <= self.random <= self.size:
+            raise BadInput(f"rows have {self.size} weights, of which {self.random} cannot be random")
+        if self.keep is not None and (self.keep.shape != (self.random,) or self.keep.dtype != torch.bool):
+            raise BadInput(f"keep must say yes or no of each of {self.random} random weights; got {self.keep.shape}")
+
+    @property
+    def size(self) -> int:
+        """P: weights in a row."""
+        columns = self.rows.shape[1] if isinstance(self.rows, Tensor) else self.rows.columns
+        return columns - sum(prod(shape) for _, shape in self.slots)
+
+    @property
+    def mean(self) -> Tensor:
+        """The middle of the samples; as weights of a net it is rarely a good one."""
+        return self._moments[0]
+
+    @property
+    def scale(self) -> Tensor:
+        return self._moments[1]
+
+    @property
+    def relevance(self) -> Tensor:
+        """Root mean square over the samples, as for particles."""
+        return self._moments[2]
+
+    @property
+    def components(self) -> int:
+        """One: what differs from sample to sample is in its row."""
+        return 1
+
+    @property
+    def distinct(self) -> int | None:
+        return len(self.rows)
+
+    def draws(self, samples: int, key: Key) -> Iterator[Draw]:
+        """Every sample once, in order; where fewer are asked for, n of them evenly spaced.
+
+        The k-th is sample ⌊(2k + 1) S / 2n⌋, from 0: the middle one of the k-th of n equal parts of the chain.
+        """
+        count, kept = min(samples, len(self.rows)), len(self.rows)
+        chosen = range(kept) if count == kept else [(2 * k + 1) * kept // (2 * count) for k in range(count)]
+        for row in self._read(chosen):
+            yield Draw(row[: self.size], 0, 1 / count, self._buffers(row))
+
+    def pruned(self, keep: Tensor) -> Samples:
+        return replace(self, keep=keep if self.keep is None else keep & self.keep)
+
+    def with_buffers(self, slots: tuple[tuple[str, tuple[int, ...]], ...], buffers: Tensor) -> Samples:
+        """The same samples with other buffers [S, E] in the place of theirs."""
+        if isinstance(self.rows, Tensor):
+            return replace(self, rows=torch.cat([self.rows[:, : self.size], buffers.to(self.rows)], 1), slots=slots)
+        return replace(self, rows=JoinedRows(self.rows, self.size, buffers), slots=slots)
+
+    def weights_in_turn(self) -> Iterator[Tensor]:
+        """All weights, a few samples [n, P] at a time."""
+        for start, stop in blocks(self.rows):
+            yield self._span(start, stop)[:, : self.size]
+
+    @property
+    def _like(self) -> Tensor:
+        if isinstance(self.rows, Tensor):
+            return self.rows.new_empty(0)
+        assert self.like is not None
+        return self.like
+
+    def _read(self, chosen: Sequence[int]) -> Iterator[Tensor]:
+        """Rows by their numbers: all of them in blocks, some of them one by one."""
+        alone = [(s, s + 1) for s in chosen]
+        for start, stop in blocks(self.rows) if len(chosen) == len(self.rows) else alone:
+            yield from self._span(start, stop)
+
+    def _span(self, start: int, stop: int) -> Tensor:
+        rows = self.rows[start:stop] if isinstance(self.rows, Tensor) else self.rows.read(start, stop).to(self._like)
+        if self.keep is None:
+            return rows
+        rows = rows.clone()
+        rows[:, : self.random] *= self.keep
+        return rows
+
+    def _buffers(self, row: Tensor) -> Mapping[str, Tensor] | None:
+        if not self.slots:
+            return None
+        parts = row[self.size :].split([prod(shape) for _, shape in self.slots])
+        return {name: part.view(shape) for (name, shape), part in zip(self.slots, parts, strict=True)}
+
+    @cached_property
+    def _moments(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean [P], standard deviation [R] and root mean square [R], in one pass, summed in float64."""
+        first = self._span(0, 1)[0, : self.size].double()
+        total, squares = torch.zeros_like(first), torch.zeros_like(first)
+        for weights in self.weights_in_turn():
+            away = weights.double() - first  # so that what never varies has a scale of exactly 0
+            total += away.sum(0)
+            squares += away.square_().sum(0)
+        shift = total / len(self.rows)
+        mean, variance = first + shift, (squares / len(self.rows) - shift.square()).clamp_min(0)
+        random, dtype = self.random, self._like.dtype
+        size = (variance + mean.square()).sqrt()
+        return mean.to(dtype), variance[:random].sqrt().to(dtype), size[:random].to(dtype)
