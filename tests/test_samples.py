@@ -234,6 +234,17 @@ def test_a_copy_is_a_copy(kept: Belief) -> None:
     assert torch.equal(copy.deepcopy(kept).predict(X).outputs, kept.predict(X).outputs)
 
 
+def test_predicting_reads_every_sample_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = belief(stored(tmp_path / "chain.rows", states()))
+    read, seen = SampleStore.read, []
+    monkeypatch.setattr(SampleStore, "read", lambda self, *span: (seen.extend(range(*span)), read(self, *span))[1])
+    found.predict(X)
+    assert seen == [0, 1, 2, 3, 4, 5]
+    seen.clear()
+    found.predict(X, 2)
+    assert seen == [1, 4]
+
+
 def test_rows_that_make_no_sense_are_refused() -> None:
     for rows, random in ((torch.zeros(0, 4), 4), (torch.zeros(4), 4), (torch.zeros(2, 4), 5), (torch.zeros(2, 4), -1)):
         with pytest.raises(BadInput):

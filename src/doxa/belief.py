@@ -34,7 +34,7 @@ from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.samples import Samples
 from doxa.randomness import Key
 from doxa.rows import as_inputs, runnable
-from doxa.sweep import ROWS, Gathered, Question, buffers_of, sweep
+from doxa.sweep import ROWS, Gathered, Question, buffers_of, like, sweep
 
 BELIEF = "doxa.belief"
 
@@ -83,7 +83,7 @@ class Belief:
     def _sweep(
         self, posterior: Posterior, x: Any, samples: int, key: Key, rows: int, autocast: torch.dtype | None
     ) -> Draws:
-        inputs = as_inputs(x, like=self.posterior.mean)
+        inputs = as_inputs(x, like=like(self.posterior))
         with runnable(inputs, autocast):
             question = Question(posterior, self.buffers, inputs, key)
             return sweep(self.net, self.layout, self.likelihood, [question], samples, rows, autocast)[0]
@@ -134,7 +134,7 @@ class Belief:
 
     def refreshed(self, x: Any) -> Belief:
         """The same belief with BatchNorm's statistics taken anew from x, at each component's mean or each sample."""
-        inputs = as_inputs(x, like=self.posterior.mean)
+        inputs = as_inputs(x, like=like(self.posterior))
 
         def renew(weights: Tensor, buffers: Mapping[str, Tensor]) -> dict[str, Tensor]:
             return refreshed(self.net, self.layout.weights(weights), buffers, inputs)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from doxa.contracts import Draw, Inputs, Likelihood, Posterior
 from doxa.draws import Draws
 from doxa.layout import Layout, call, mode, precision
+from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.samples import Samples
 from doxa.randomness import Key, isolated
 from doxa.rows import count, stacked, take, tensors
@@ -56,6 +57,13 @@ class Drawn:
         return buffers_of(self.draw, self.question.buffers)
 
 
+def like(posterior: Posterior) -> Tensor:
+    """A tensor of the dtype and on the device of a posterior's draws; samples are not read from a disk for it."""
+    if isinstance(posterior, Mixture):
+        return like(posterior.members[0])
+    return posterior.kind if isinstance(posterior, Samples) else posterior.mean
+
+
 def buffers_of(draw: Draw, buffers: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
     """What a draw's net runs with: the buffers of its component, and in their place what it has of its own."""
     shared = buffers[draw.component]
@@ -73,7 +81,7 @@ def sweep(
     autocast: torch.dtype | None = None,
 ) -> list[Draws]:
     """Draw the weights once, then sweep the rows in chunks; neither chunks nor neighbours change a draw."""
-    device = questions[0].posterior.mean.device
+    device = like(questions[0].posterior).device
     answers = [Answer(_expected(question.posterior, samples)) for question in questions]
 
     def run(weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Inputs) -> Tensor:
@@ -158,8 +166,8 @@ def _blocks(
     block: list[Drawn] = []
     for number, question in enumerate(questions):
         # As in training: a CPU is not asked for products of many matrices in a lower precision.
-        dtype = autocast or question.posterior.mean.dtype
-        lower = question.posterior.mean.device.type == "cpu" and dtype not in (torch.float32, torch.float64)
+        own = like(question.posterior)
+        lower = own.device.type == "cpu" and (autocast or own.dtype) not in (torch.float32, torch.float64)
         most = 1 if lower else min(_at_once(net, layout, question.x, rows), _together_at_most(question, layout))
         for draw in question.posterior.draws(samples, question.key):
             if block and (len(block) >= most or _shapes(block[0].question.x) != _shapes(question.x)):

@@ -101,7 +101,8 @@ class Samples:
             yield self._span(start, stop)[:, : self.size]
 
     @property
-    def _like(self) -> Tensor:
+    def kind(self) -> Tensor:
+        """An empty tensor of the dtype and on the device of the draws."""
         if isinstance(self.rows, Tensor):
             return self.rows.new_empty(0)
         assert self.like is not None
@@ -114,7 +115,7 @@ class Samples:
             yield from self._span(start, stop)
 
     def _span(self, start: int, stop: int) -> Tensor:
-        rows = self.rows[start:stop] if isinstance(self.rows, Tensor) else self.rows.read(start, stop).to(self._like)
+        rows = self.rows[start:stop] if isinstance(self.rows, Tensor) else self.rows.read(start, stop).to(self.kind)
         if self.keep is None:
             return rows
         rows = rows.clone()
@@ -138,6 +139,6 @@ class Samples:
             squares += away.square_().sum(0)
         shift = total / len(self.rows)
         mean, variance = first + shift, (squares / len(self.rows) - shift.square()).clamp_min(0)
-        random, dtype = self.random, self._like.dtype
+        random, dtype = self.random, self.kind.dtype
         size = (variance + mean.square()).sqrt()
         return mean.to(dtype), variance[:random].sqrt().to(dtype), size[:random].to(dtype)
