@@ -1,4 +1,4 @@
-"""Trainings and leaves as `fit` would start them, for laws that look inside a step."""
+"""Gradients and leaves as `fit` would start them, for laws that look inside a step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from doxa.contracts import Batch, Now, Problem, Training
+from doxa.contracts import Batch, Problem
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Gradient
+from doxa.engine.recipes import materialised
 from doxa.layout import constants, lay_out
 from doxa.noise import Leaves, Noise
 from doxa.noise.interception import Interception
@@ -28,17 +31,17 @@ def posed(net: nn.Module, x: Tensor, likelihood: object) -> Problem:
     return Problem(net, layout, uses, likelihood, start[None], stacked, ((0,),), together=False)
 
 
-def now(key: Key = (0,), step: int = 0, weight: float = 0.01, like: Tensor | None = None) -> Now:
+def at_step(key: Key = (0,), step: int = 0, weight: float = 0.01, like: Tensor | None = None) -> StepContext:
     """A step's random words, and its KL's weight over the rows."""
     dtype = torch.float32 if like is None else like.dtype
-    return Now(Stream(torch.tensor([seed_of(key)]), step), torch.tensor([weight], dtype=dtype))
+    return StepContext(Stream(torch.tensor([seed_of(key)]), step), torch.tensor([weight], dtype=dtype), ())
 
 
-def stepped(training: Training, x: Tensor, y: Tensor, at: Now) -> list[Tensor]:
+def stepped(gradient: Gradient, x: Tensor, y: Tensor, at: StepContext) -> list[Tensor]:
     """The gradients that a step leaves, of each parameter."""
-    training.step(Batch(x[None], y[None]), at)
-    training.fill_gradients(at)
-    return [p.grad[0].clone() for p in training.parameters]
+    gradient.evaluate(Batch(x[None], y[None]), at)
+    found = materialised(gradient, at)
+    return [found[p.name][0].clone() for p in gradient.parameters]
 
 
 def leaves_of_one(problem: Problem, kind: Noise, scale: Tensor) -> Leaves:

@@ -19,63 +19,65 @@ import torch
 from torch import Tensor
 
 import doxa
-from doxa import capture, learners, likelihoods, native, noise, optimisers, rates
+from doxa import learners, likelihoods, native, noise, optimisers, rates
+from doxa.engine import capture
+from doxa.engine import run as driven
 from doxa.errors import Interrupted
-from doxa.feed import InMemory
+from doxa.gradients.passes import why_eager
 from doxa.probe import Uses
 from laws.test_fleets import LEARNERS, PRIORS, WEIGHTS, net, numbers, rows
 
-SOURCE = InMemory(torch.zeros(4, 2), torch.zeros(4), 2)
 
-
-def asked(steps: int, **uses: Any) -> tuple[Any, Any]:
-    """What is made of a training on a GPU, and the training."""
-    start = SimpleNamespace(device=SimpleNamespace(type="cuda"))
-    problem: Any = SimpleNamespace(start=start, uses=Uses({}, uses.pop("other", {}), **uses))
-    training: Any = SimpleNamespace(passes=SimpleNamespace(compiled=False))
-    made = capture.captured(problem, training, optimisers.adam(), SOURCE, torch.zeros(1), steps)
-    return made, training
+def asked(monkeypatch: pytest.MonkeyPatch, steps: int, why: str | None = None) -> Any:
+    """What is made of a run on a GPU, whose gradient may have a reason against it."""
+    part = SimpleNamespace(eager=None)
+    run: Any = SimpleNamespace(
+        device=SimpleNamespace(type="cuda"), source=part, stepper=part, gradient=SimpleNamespace(eager=why)
+    )
+    return capture.captured(run, steps)
 
 
 def recorder(monkeypatch: pytest.MonkeyPatch, fails: tuple[bool, ...]) -> list[bool]:
     """Recordings that fail for these; a note of each attempt, compiled or not."""
     tried: list[bool] = []
 
-    def made(training: Any, optimiser: Any, source: Any, words: Any, compiled: bool) -> str:
+    def made(run: Any, compiled: bool) -> str:
         tried.append(compiled)
-        training.passes.compiled = compiled
         if compiled in fails:
             raise RuntimeError("no\nmore of it")
-        return "recording"
+        return "compiled" if compiled else "recording"
 
-    monkeypatch.setattr(capture, "Captured", made)
+    monkeypatch.setattr(capture, "Recording", made)
     return tried
 
 
 def test_nets_are_compiled_only_where_it_repays(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = recorder(monkeypatch, fails=())
-    assert asked(capture.REPAYS)[0] == asked(capture.REPAYS - 1)[0] == "recording"
+    assert asked(monkeypatch, capture.REPAYS) == "compiled"
+    assert asked(monkeypatch, capture.REPAYS - 1) == "recording"
     assert tried == [True, False]
 
 
 def test_a_net_that_does_not_compile_is_recorded_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = recorder(monkeypatch, fails=(True,))
-    made, training = asked(capture.REPAYS)
-    assert made == "recording"
+    assert asked(monkeypatch, capture.REPAYS) == "recording"
     assert tried == [True, False]
-    assert not training.passes.compiled
 
 
 def test_what_cannot_be_recorded_runs_as_written_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder(monkeypatch, fails=(True, False))
+    tried = recorder(monkeypatch, fails=(True, False))
     with pytest.warns(UserWarning, match=r"cannot be recorded \(no\)"):
-        made, training = asked(capture.REPAYS)
-    assert made is None
-    assert not training.passes.compiled, "eager steps must not compile"
-    with pytest.warns(UserWarning, match="random numbers of its own"):
-        assert asked(1, random=True)[0] is None
-    with pytest.warns(UserWarning, match="recurrent"):
-        assert asked(1, other={"lstm.weight": "used by lstm"})[0] is None
+        assert asked(monkeypatch, capture.REPAYS) is None
+    assert tried == [True, False]
+    for uses, words in ((Uses({}, {}, random=True), "random numbers of its own"), (LSTM, "recurrent")):
+        problem: Any = SimpleNamespace(uses=uses)
+        with pytest.warns(UserWarning, match=words):
+            assert asked(monkeypatch, 1, why_eager(problem)) is None
+    assert why_eager(SimpleNamespace(uses=Uses({}, {}))) is None
+    assert tried == [True, False], "what says why is not tried"
+
+
+LSTM = Uses({}, {"lstm.weight": "used by lstm"})
 
 
 class Stream:
@@ -100,8 +102,8 @@ class Graph:
         self.noted()
 
 
-def recorded(problem: Any, training: Any, optimiser: Any, source: Any, words: Tensor, steps: int) -> capture.Captured:
-    return capture.Captured(training, optimiser, source, words)
+def recorded(run: Any, steps: int) -> capture.Recording:
+    return capture.Recording(run)
 
 
 Record = Callable[[], list[int]]
@@ -114,16 +116,16 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Record:
     Before and after, torch does what C kernels would, which a recorded step never asks.
     """
     monkeypatch.setattr(native, "library", lambda: None)
-    written = capture.Captured._step
+    written = capture.Recording._unit
     under_way: list[Graph] = []
     warmed: list[int] = []
 
-    def step(captured: capture.Captured, length: int) -> None:
+    def unit(recording: capture.Recording, form: Any) -> None:
         if under_way:
-            under_way[-1].noted = partial(written, captured, length)
+            under_way[-1].noted = partial(written, recording, form)
             return
-        warmed.append(length)
-        written(captured, length)
+        warmed.append(form)
+        written(recording, form)
 
     @contextmanager
     def recording(graph: Graph, pool: None, stream: Stream) -> Iterator[None]:
@@ -135,8 +137,8 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Record:
         stand_ins = {"Stream": Stream, "current_stream": Stream, "CUDAGraph": Graph, "graph": recording}
         for name, stand_in in {**stand_ins, "stream": lambda stream: nullcontext()}.items():
             monkeypatch.setattr(torch.cuda, name, stand_in)
-        monkeypatch.setattr(capture.Captured, "_step", step)
-        monkeypatch.setattr(doxa.run, "captured", recorded)
+        monkeypatch.setattr(capture.Recording, "_unit", unit)
+        monkeypatch.setattr(driven, "captured", recorded)
         return warmed
 
     return begin
@@ -227,9 +229,9 @@ def test_a_recorded_fleet_resumes_to_the_byte(
         assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "cut" / file).read_bytes()
 
 
-def state_of(training: Any, optimiser: Any) -> list[Tensor]:
-    """All that a checkpoint would hold of them."""
-    return [t.detach().clone() for t in (*training.state().values(), *optimiser.state().values())]
+def state_of(run: Any) -> list[Tensor]:
+    """All that a checkpoint would hold of gradient and stepper."""
+    return [t.clone() for part in (run.gradient, run.stepper) for t in part.state().tensors.values()]
 
 
 def refused(*_: Any, **__: Any) -> None:
@@ -246,19 +248,19 @@ def test_warming_up_leaves_everything_as_it_was(
     learned(name, optimiser, epochs=1, checkpoint=tmp_path)
     warmed.clear()
 
-    def watched(problem: Any, training: Any, work: Any, *rest: Any) -> capture.Captured | None:
-        before, made = state_of(training, work), None
+    def watched(run: Any, steps: int) -> capture.Recording | None:
+        before, made = state_of(run), None
         if refuses:
             monkeypatch.setattr(torch.cuda, "graph", refused)
             with pytest.raises(RuntimeError, match="cannot be recorded"):
-                recorded(problem, training, work, *rest)
+                recorded(run, steps)
         else:
-            made = recorded(problem, training, work, *rest)
-            assert not any(bool(t.any()) for t in (made.step, made.position, made.running))
+            made = recorded(run, steps)
+            assert not any(bool(t.any()) for t in (made.table.step, made.table.position, run.monitor.running))
         assert all(bool(t.any()) for t in before), "of a training under way"
-        assert all(torch.equal(old, new) for old, new in zip(before, state_of(training, work), strict=True))
+        assert all(torch.equal(old, new) for old, new in zip(before, state_of(run), strict=True))
         return made
 
-    monkeypatch.setattr(doxa.run, "captured", watched)
+    monkeypatch.setattr(driven, "captured", watched)
     learned(name, optimiser, epochs=2, checkpoint=tmp_path, resume=True)
     assert warmed == [16] * capture.WARM + ([] if refuses else [12] * capture.WARM)

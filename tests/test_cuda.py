@@ -10,6 +10,7 @@ import torch
 
 import doxa
 from doxa import flat, learners, likelihoods, noise, priors
+from doxa.engine import run as driven
 from doxa.errors import Interrupted
 from doxa.layout import lay_out, restarted
 from doxa.philox import Stream, fill_kept, fill_normals, fill_signs, fill_uniform, order
@@ -155,7 +156,7 @@ def test_captured_is_eager_to_the_bit(name: str, monkeypatch: pytest.MonkeyPatch
         )
 
     captured = learned()
-    monkeypatch.setattr(doxa.run, "captured", lambda *_: None)
+    monkeypatch.setattr(driven, "captured", lambda *_: None)
     torch.testing.assert_close(captured.posterior.mean, learned().posterior.mean, rtol=0, atol=0)
 
 
@@ -191,7 +192,7 @@ def test_the_triton_step_is_torch_s(turn, kind) -> None:
         kept = [by_mean.cpu(), by_rho.cpu()]
         moments = flat.Moments.of(mean), flat.Moments.of(rho)
         for number in (1, 2):
-            flat.descend(slopes, flat.Pace.at(rates, number), *moments)
+            flat.descend(slopes, *moments, rates, flat.corrections(number), flat.decays())
         found.append([*kept, mean.cpu(), rho.cpu()])
     for ours, theirs in zip(*found, strict=True):
         far = (ours - theirs).abs() > 2e-5 + 2e-5 * theirs.abs()
@@ -224,14 +225,21 @@ def test_the_triton_adam_loses_no_digit_of_its_decays(decays: tuple[float, float
     for number in range(1, 8):
         exact.grad = gradient[0].double().cpu()
         optimiser.step()
-        flat.adam(x, gradient, flat.Pace.at(torch.tensor([1e-3], device="cuda"), number, *decays), moments)
+        flat.adam(
+            x,
+            gradient,
+            moments,
+            torch.tensor([1e-3], device="cuda"),
+            flat.corrections(number, *decays[:2]),
+            flat.decays(*decays),
+        )
         assert float((x[0].double().cpu() / exact.detach() - 1).abs().max()) < 1e-6
 
 
 def test_an_expanded_gradient_is_read_as_it_stands() -> None:
     x = torch.zeros(1, 5000, device="cuda")
     gradient, rates = torch.full((1, 1), 0.5, device="cuda").expand(1, 5000), torch.tensor([0.1], device="cuda")
-    flat.adam(x, gradient, flat.Pace.at(rates, 1), flat.Moments.of(x))
+    flat.adam(x, gradient, flat.Moments.of(x), rates, flat.corrections(1), flat.decays())
     torch.testing.assert_close(x, torch.full_like(x, -0.1))
 
 

@@ -22,12 +22,12 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import doxa
-from at_work import now, posed, stepped
+from at_work import at_step, posed, stepped
 from doxa import kl_weights, learners, likelihoods, noise, posteriors, priors, rates
 from doxa.contracts import Moment
 from doxa.errors import Interrupted
+from doxa.gradients.variational import VariationalGradient
 from doxa.layout import lay_out
-from doxa.learners.variational import VariationalTraining
 from doxa.sweep import Question, sweep
 
 ROWS = 40
@@ -323,7 +323,7 @@ def test_batch_statistics_of_several_samples_take_their_mean() -> None:
     assert int(buffers["norm.num_batches_tracked"]) == 1
 
 
-def at_work(learner, net: nn.Module, x: Tensor, likelihood) -> VariationalTraining:
+def at_work(learner, net: nn.Module, x: Tensor, likelihood) -> VariationalGradient:
     """A training as `fit` would start it."""
     return learner.start(posed(net, x, likelihood), [learner])
 
@@ -338,7 +338,7 @@ def test_antithetic_pairs_lower_the_variance_of_the_gradient(kind: str) -> None:
         )
         torch.manual_seed(0)
         training = at_work(learner, nn.Linear(4, 1), X, REGRESS)
-        gradients = [stepped(training, X, TARGET, now(step=k, weight=1 / ROWS))[0] for k in range(200)]
+        gradients = [stepped(training, X, TARGET, at_step(step=k, weight=1 / ROWS))[0] for k in range(200)]
         return float(torch.stack(gradients).var(0).sum())
 
     single, paired = spread(False), spread(True)
@@ -352,7 +352,7 @@ def test_antithetic_pairs_help_a_net_that_is_not_linear() -> None:
             GAUSSIAN, samples=2, antithetic=antithetic, posterior=posteriors.mean_field(scale=0.1)
         )
         training = at_work(learner, mlp(), X, CLASSIFY)
-        gradients = [stepped(training, X, Y, now(step=k, weight=1 / ROWS))[0] for k in range(300)]
+        gradients = [stepped(training, X, Y, at_step(step=k, weight=1 / ROWS))[0] for k in range(300)]
         return float(torch.stack(gradients).var(0).sum())
 
     assert spread(True) < 0.5 * spread(False)
@@ -367,7 +367,7 @@ def test_the_kl_of_a_batch_is_weighed_by_its_schedule_over_the_size_of_the_data(
     def gradients(weights, moment: Moment) -> list[Tensor]:
         learner = learners.variational(prior, kl_weight=weights)
         training = at_work(learner, mlp().double(), X.double(), CLASSIFY)
-        at = now((7,), moment.step, learner.kl_weight(moment) / size, X.double())
+        at = at_step((7,), moment.step, learner.kl_weight(moment) / size, X.double())
         return stepped(training, X.double(), Y, at)
 
     total = 0.0

@@ -188,7 +188,7 @@ def test_a_step_is_the_same_without_a_compiler(
         moments = [flat.Moments(*(m.zero_() for m in pair)) for pair in pairwise_rows(length)]
         before = mean[2].clone(), rho[2].clone()
         for number in (1, 2):
-            flat.descend(slopes, flat.Pace.at(rates, number), *moments)
+            flat.descend(slopes, *moments, rates, flat.corrections(number), flat.decays())
         assert torch.equal(mean[2], before[0])
         assert torch.equal(rho[2], before[1])
         return [*found, mean, rho, *(t for m in moments for t in (m.mean, m.square))]
@@ -215,7 +215,7 @@ def test_adam_is_torch_s(native_or_not: bool, eager: Callable[[], None]) -> None
         for p, row, optimiser in zip(theirs, gradient, optimisers, strict=False):
             p.grad = row.clone()
             optimiser.step()
-        flat.adam(x, gradient, flat.Pace.at(torch.tensor([0.01, 0.1, -1.0]), number), moments)
+        flat.adam(x, gradient, moments, torch.tensor([0.01, 0.1, -1.0]), flat.corrections(number), flat.decays())
     torch.testing.assert_close(x[:2], torch.stack([p.detach() for p in theirs]), rtol=1e-5, atol=3e-5)
     assert torch.equal(x[2], before)
 
@@ -237,7 +237,14 @@ def test_adam_loses_no_digit_of_its_decays(
     for number in range(1, 8):
         exact.grad = gradient[0].double()
         optimiser.step()
-        flat.adam(x, gradient, flat.Pace.at(torch.tensor([1e-3], dtype=dtype), number, *decays), moments)
+        flat.adam(
+            x,
+            gradient,
+            moments,
+            torch.tensor([1e-3], dtype=dtype),
+            flat.corrections(number, *decays[:2]),
+            flat.decays(*decays),
+        )
         assert float((x[0].double() / exact.detach() - 1).abs().max()) < 1e-6
 
 
@@ -251,7 +258,7 @@ def test_rows_that_repeat_one_number_are_no_kernel_s() -> None:
     assert native._plain(torch.zeros(1, 0))
     assert not cuda._plain(one)
     x, moments = torch.zeros(1, 1000), flat.Moments.of(torch.zeros(1, 1000))
-    flat.adam(x, one.expand(1, 1000), flat.Pace.at(torch.tensor([0.1]), 1), moments)
+    flat.adam(x, one.expand(1, 1000), moments, torch.tensor([0.1]), flat.corrections(1), flat.decays())
     torch.testing.assert_close(x, torch.full((1, 1000), -0.1))
 
 
@@ -277,7 +284,7 @@ def test_noise_that_is_made_again_is_the_noise_that_was_kept(
         flat.fill_gradients(slopes, by_mean, by_rho)
         moments = flat.Moments.of(mean), flat.Moments.of(rho)
         flat.collect(gradient, gradient, given, rho, None, slopes.turn, mean.clone(), by_scale, False, told)
-        flat.descend(slopes, flat.Pace.at(rates, 1), *moments)
+        flat.descend(slopes, *moments, rates, flat.corrections(1), flat.decays())
         found.append([by_scale, by_mean, by_rho, *(m.mean for m in moments)])
     (noise, *kept_ones), (again, *remade_ones) = found
     assert torch.equal(noise, again)
@@ -298,7 +305,7 @@ def test_the_noise_of_many_weights_is_made_again_and_teaches_the_same(
     keys = {"learner": learner, "likelihood": doxa.likelihoods.categorical(), "batch_size": 8, "progress": False}
     found = []
     for long, kept in ((1 << 25, True), (1, False)):
-        monkeypatch.setattr(sys.modules["doxa.learners.variational"], "LONG", long)
+        monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "LONG", long)
         assert all((piece.epsilon is not None) is kept for piece in learner.start(p, [learner]).leaves.pieces)
         found.append(doxa.fit(net, data, **keys).posterior)
     torch.testing.assert_close(found[0].mean, found[1].mean, rtol=1e-5, atol=1e-6)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from doxa.contracts import Inputs
-from doxa.layout import call, mode
+from doxa.layout import call, learning_modes, mode, precision
 from doxa.randomness import isolated
 from doxa.rows import count, take
 
@@ -19,18 +19,37 @@ def has_batch_norm(net: nn.Module) -> bool:
     return any(isinstance(m, _BatchNorm) and m.track_running_stats for m in net.modules())
 
 
+def learns_batch_norm(net: nn.Module) -> bool:
+    """Whether any module of the net brings such statistics up to date while it learns."""
+    return any(isinstance(m, _BatchNorm) and m.track_running_stats and on for m, on in learning_modes(net).items())
+
+
 def statistics(net: nn.Module) -> list[str]:
     """The names of the running means and variances."""
     norms = [name for name, m in net.named_modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     return [f"{name}.{kind}".lstrip(".") for name in norms for kind in ("running_mean", "running_var")]
 
 
-@torch.no_grad()
 def refreshed(
     net: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Inputs, rows: int = 1024
 ) -> dict[str, Tensor]:
     """Buffers whose BatchNorm statistics are the plain average over batches of x (Izmailov et al., 2018, for SWA)."""
-    norms = {name: m for name, m in net.named_modules() if isinstance(m, _BatchNorm) and m.track_running_stats}
+    parts = (take(x, slice(start, start + rows)) for start in range(0, count(x), rows))
+    return refreshed_over(net, weights, buffers, parts, learning_modes(net).__getitem__)
+
+
+@torch.no_grad()
+def refreshed_over(
+    net: nn.Module,
+    weights: Mapping[str, Tensor],
+    buffers: Mapping[str, Tensor],
+    parts: Iterable[Inputs],
+    wanted: Callable[[nn.Module], bool],
+    autocast: torch.dtype | None = None,
+) -> dict[str, Tensor]:
+    """The same over given batches, for the BatchNorms that are wanted; those that are not keep theirs."""
+    every = {name: m for name, m in net.named_modules() if isinstance(m, _BatchNorm) and m.track_running_stats}
+    norms = {name: m for name, m in every.items() if wanted(m)}
     new = {k: b.clone() for k, b in buffers.items()}
     momenta = {name: m.momentum for name, m in norms.items()}
     for name in norms:
@@ -42,12 +61,11 @@ def refreshed(
     try:
         for m in norms.values():
             m.momentum = None  # torch's word for a cumulative average
-        with mode(net, training=False), isolated(device):
+        with mode(net, training=False), isolated(device), precision(device, autocast):
             for m in norms.values():
                 m.training = True
-            for start in range(0, count(x), rows):
-                part = take(x, slice(start, start + rows))
-                if count(part) > 1 or start == 0:
+            for number, part in enumerate(parts):
+                if count(part) > 1 or number == 0:
                     call(net, weights, new, part)
     finally:
         for name, m in norms.items():

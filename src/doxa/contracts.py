@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
-from doxa.flat import Moments, Pace
-from doxa.philox import Stream
 from doxa.randomness import Key
 
 if TYPE_CHECKING:
@@ -48,14 +46,6 @@ class Moment:
     @property
     def epoch(self) -> int:
         return self.step // self.batches
-
-
-@dataclass(frozen=True)
-class Now:
-    """What the nets are told of a step: their random words, and the weight of each one's KL, over the rows of data."""
-
-    stream: Stream  # of K nets
-    weights: Tensor  # [K]
 
 
 @dataclass(frozen=True)
@@ -187,94 +177,8 @@ class Problem:
     autocast: Any = None  # a torch dtype, or None
 
     def light(self) -> Problem:
-        """The same without its starts, which a training has no more use for."""
+        """The same without its starts, which a gradient has no more use for."""
         return replace(self, start=self.start[:, :0].clone(), buffers={})
-
-
-class Training(Protocol):
-    """Learners at work on K nets: parameters for the optimiser, a step that fills their gradients, beliefs to show."""
-
-    parameters: Sequence[Tensor]  # [K, ·] each
-    mean: Tensor  # [K, P]: the middle of what is believed of each net's weights
-    nets: int  # K: rows of every parameter
-    members: int  # beliefs they make: an ensemble makes one of several nets
-    passes: Any  # how the nets run; `passes.compiled` may be set. None where a step cannot be recorded
-
-    def step(self, batch: Batch, now: Now) -> Tensor:
-        """Run all nets there and back; return each one's mean NLL [K], detached."""
-        ...
-
-    def fill_gradients(self, now: Now) -> None:
-        """Finish the gradients of the per-example free energy in the parameters' `grad`."""
-        ...
-
-    def descend(self, now: Now, pace: Pace, moments: Sequence[Moments]) -> None:
-        """Take Adam's step instead, in as few passes as can be."""
-        ...
-
-    def draw(self, stream: Stream) -> Tensor:
-        """A draw of each net's weights [K, P] as they are believed now, without a word from the CPU."""
-        ...
-
-    def posterior(self, member: int) -> Posterior:
-        """A member's belief as it stands, sharing no memory with the training."""
-        ...
-
-    def complexity(self, member: int) -> Estimate:
-        """KL(q‖p), or −log p(w) for a point estimate; 0 where there is no prior."""
-        ...
-
-    def complexities(self, members: Sequence[int]) -> list[Estimate]:
-        """Those of several members, in as few passes as can be."""
-        ...
-
-    def trouble(self, member: int) -> str | None:
-        """What has gone wrong with the parameters, in words; None while all is well.
-
-        Asked of members with a parameter that is not finite, or far from zero.
-        """
-        ...
-
-    def told(self, member: int) -> dict[str, float]:
-        """What else an epoch's record should say of a member, by name."""
-        ...
-
-    def state(self) -> dict[str, Tensor]:
-        """Every tensor that a resumed run needs, by name, by reference; a row for each net."""
-        ...
-
-    def buffers(self, member: int) -> tuple[dict[str, Tensor], ...]:
-        """The nets' buffers and frozen parameters, for each net of a member."""
-        ...
-
-    @property
-    def noise(self) -> dict[str, str]:
-        """The noise that each weight really gets, by name."""
-        ...
-
-
-class Learner(Protocol):
-    """A way to learn a posterior; frozen settings that start a Training."""
-
-    @property
-    def prior(self) -> Prior | None: ...
-
-    @property
-    def kl_weight(self) -> Schedule: ...
-
-    @property
-    def nets(self) -> int:
-        """How many nets one belief takes."""
-        ...
-
-    @property
-    def kind(self) -> tuple[Any, ...]:
-        """What learners must have in common to work as one program."""
-        ...
-
-    def start(self, problem: Problem, fleet: Sequence[Any]) -> Training:
-        """Set the learners of a fleet, of one kind all of them, to work; `self` is the first."""
-        ...
 
 
 class Schedule(Protocol):

@@ -83,6 +83,12 @@ def require_from_zero(name: str, value: Any) -> None:
         raise BadInput(f"{name} must be a finite number from 0 up; got {value!r}")
 
 
+def require_share(name: str, value: Any) -> None:
+    """Refuse what is not a number from zero to below one."""
+    if isinstance(value, bool) or not (isinstance(value, Real) and 0 <= float(value) < 1):
+        raise BadInput(f"{name} must lie between 0 and 1, 1 excluded; got {value!r}")
+
+
 def nearest(word: str, known: Iterable[str], most: int = 12) -> str:
     """The end of a message about an unknown word: the nearest known one, and the list of them."""
     names = [str(k) for k in known]

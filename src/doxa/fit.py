@@ -17,26 +17,32 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from doxa import checkpoint as files
-from doxa.batch_norm import has_batch_norm
+from doxa.batch_norm import learns_batch_norm
 from doxa.belief import Belief
-from doxa.contracts import Inputs, Learner, Likelihood, Problem, Schedule
-from doxa.errors import BadInput, whole
+from doxa.collectors.best import BestCollector
+from doxa.contracts import Inputs, Likelihood, Problem, Schedule
+from doxa.engine.checkpoint import BELIEF, Checkpointer
+from doxa.engine.contracts import Collector, Gradient, Journey, Learner, Stepper
+from doxa.engine.driver import drive
+from doxa.engine.epochs import Epochs, Validation
+from doxa.engine.members import Members, each_net
+from doxa.engine.run import Calendar, Run, at_work
+from doxa.engine.sources import source_of
+from doxa.errors import BadInput, Diverged, whole
 from doxa.feed import Feed, InMemory, feed
 from doxa.interrupt import gentle_interrupt
-from doxa.layout import Chooser, as_rows, constants, lay_out, settle
+from doxa.layout import Chooser, as_rows, constants, lay_out, learning_modes, settle
 from doxa.optimisers.adam import Adam
-from doxa.optimisers.sgd import Sgd
-from doxa.optimisers.torchs import TorchAtWork
+from doxa.optimisers.torchs import Torchs
 from doxa.options import Optimiser, Options, require_autocast, require_optimiser
 from doxa.probe import probe, sails
 from doxa.progress import Progress
 from doxa.randomness import Key, isolated, seed_of
 from doxa.rates import constant
-from doxa.resume import reopen
 from doxa.rows import as_pair, joined
-from doxa.run import Run, at_work
 from doxa.search import engines
 
+STATE = "doxa.training"  # the kind of its checkpoints
 EXAMPLES = {"learner": "variational(doxa.priors.gaussian(1.0))", "likelihood": "categorical()"}
 
 
@@ -107,6 +113,24 @@ def train(
     part: str = "",
 ) -> list[Belief]:
     """Learn the beliefs of members that can work as one program."""
+    run, monitor, file = prepared(members, data, likelihood, options)
+    try:
+        file.reopen(run, options.resume)
+        with at_work(run.problem, run.device), helped(run, file) as leads, gentle_interrupt() as stop:
+            if not run.finished:
+                # By all steps, not by those left: a run that is resumed must run on the same kernels.
+                run.record(run.calendar.units * run.source.period)
+            wanted = options.progress and leads
+            drive(run, file, Progress(wanted, options.epochs, run.calendar.epoch, run.done, len(members), part), stop)
+        return _closed(run, monitor, file, [one.number for one in members])
+    finally:
+        run.release()
+
+
+def prepared(
+    members: Sequence[Member], data: Any, likelihood: Likelihood, options: Options
+) -> tuple[Run, Epochs, Checkpointer]:
+    """A run before its first step, who watches over it, and where it is kept."""
     net = members[0].net
     batch_size, optimiser, autocast = options.batch_size, options.optimiser, options.autocast
     for one in members:
@@ -119,18 +143,15 @@ def train(
     _, like = lay_out(net, options.random)
     like = on(options.device, like[:1])
     source = feed(data, like, batch_size, options.size, [one.rows for one in members for _ in range(one.learner.nets)])
-    if has_batch_norm(net) and min(batch_size, source.size) == 1:
+    if learns_batch_norm(net) and min(batch_size, source.size) == 1:
         raise BadInput("BatchNorm has no statistics of a single row: use batch_size of at least 2")
     problem = pose(members, source, likelihood, options.random, like.device, autocast)
-    learner = members[0].learner
-    training = learner.start(problem, [one.learner for one in members])
-    _tell_fallbacks(training.noise)
+    parts = composed(members, problem, source, options)
+    _tell_fallbacks(parts.gradient.beliefs().noise)
     # What several members share is there once.
     checked = {id(one.validation): one.validation for one in members if tested}
     ready = {key: _held_out(validation, problem, like) for key, validation in checked.items()}
     held_out = [ready[id(one.validation)] for one in members] if tested else None
-    rates = _rates(members, optimiser)
-    make = optimiser or Adam()
     fingerprint = source.fingerprint()
     prints = {key: InMemory(*pair, batch_size).fingerprint() for key, pair in ready.items()}
     tests = [prints[id(one.validation)] if tested else None for one in members]
@@ -139,7 +160,7 @@ def train(
             "learner": files.describe(one.learner),
             "likelihood": files.describe(likelihood),
             "lr": files.describe(rate),
-            "optimiser": files.describe(make),
+            "optimiser": files.describe(steps),
             "epochs": options.epochs,
             "batch_size": batch_size,
             "patience": options.patience,
@@ -150,49 +171,128 @@ def train(
             "data": fingerprint,
             "validation": seen,
         }
-        for one, rate, seen in zip(members, [one.lr for one in members] if rates is None else rates, tests, strict=True)
+        for one, rate, seen, steps in zip(members, parts.rates, tests, parts.told, strict=True)
     ]
+    nets, words = members[0].learner.nets, torch.tensor([seed_of(key) for key in keys(members)], device=like.device)
     run = Run(
         problem=replace(problem.light(), buffers=problem.buffers),
-        learners=[one.learner for one in members],
-        priors=[settle(one.learner.prior, problem.layout, problem.start[0]) for one in members],
-        source=source,
-        training=training,
-        optimiser=make.start(training) if isinstance(make, Adam | Sgd) else TorchAtWork(make, training, rates is None),
-        rates=rates,
-        epochs=options.epochs,
+        members=Members(len(members), nets),
+        gradient=parts.gradient,
+        stepper=parts.stepper,
+        collector=parts.collector,
+        source=source_of(source, words),
+        words=words,
+        rates=each_net([rate or constant(1e-3) for rate in parts.rates], nets),  # where the stepper has none of its own
+        kl_weights=each_net([one.learner.kl_weight for one in members], nets),
+        calendar=Calendar(options.epochs * source.batches, source.batches, source.batches),
+        data=partial(source.epoch, 0, words, 0),
+    )
+    file = Checkpointer(
+        STATE,
+        "run",
+        options.checkpoint,
+        settings,
+        due=partial(_due, options.checkpoint_steps, options.checkpoint_every, source.batches),
+        free=("epochs",),
+        fits=partial(_require_same_weights, run.problem),
+    )
+    monitor = Epochs(
+        run,
+        file,
         seeds=[one.seed for one in members],
-        numbers=[one.number for one in members],
-        words=torch.tensor([seed_of(key) for key in keys(members)], device=like.device),
-        held_out=held_out,
-        validation_samples=options.validation_samples,
-        patience=options.patience,
-        folder=None if options.checkpoint is None else Path(options.checkpoint),
-        every=options.checkpoint_every,
-        often=options.checkpoint_steps,
+        priors=[settle(one.learner.prior, problem.layout, problem.start[0]) for one in members],
         settings=settings,
+        validation=None if held_out is None else Validation(held_out, options.validation_samples),
+        patience=options.patience,
         watch=options.watch,
         watch_every=options.watch_every,
     )
-    del problem  # and with it the nets' starts
-    reopen(run, options.resume)
-    with at_work(run.problem), helped(run) as leads, gentle_interrupt() as stop:
-        run.go(stop, Progress(options.progress and leads, options.epochs, source.batches, run.done, len(members), part))
-    return run.close()
+    run.monitor, run.front = monitor, monitor
+    return run, monitor, file
+
+
+def _closed(run: Run, monitor: Epochs, file: Checkpointer, numbers: Sequence[int | None]) -> list[Belief]:
+    """The finished beliefs, also as files in the run's folder; `numbers` are the members' places in their fleet."""
+    run.finish(range(run.members.count))
+    found = monitor.beliefs()
+    if file.folder is not None:
+        for belief, number in zip(found, numbers, strict=True):
+            if belief is not None:
+                belief.save(file.folder / (BELIEF if number is None else f"belief-{number}.doxa"))
+    if monitor.troubles:
+        raise Diverged.some(monitor.troubles, found)
+    return [belief for belief in found if belief is not None]
 
 
 @contextmanager
-def helped(run: Run) -> Iterator[bool]:
-    """Let workers evaluate for a run whose learner has an engine for them; whether this process keeps its records."""
-    engine = getattr(run.learners[0], "engine", None)
+def helped(run: Run, file: Checkpointer) -> Iterator[bool]:
+    """Let workers evaluate for a gradient that has an engine for them; whether this process keeps the run's records."""
+    gradient: Any = run.gradient
+    engine = getattr(gradient, "engine", None)
     if engine is None:
         yield True
         return
     if not engine.leads:
-        run.folder = None
+        file.folder = None
     with engine.working(partial(engines.copied, run)) as exchange:
-        run.training.exchange = exchange  # type: ignore[attr-defined]
+        gradient.exchange = exchange
         yield engine.leads
+
+
+def _require_same_weights(problem: Problem, path: Path, header: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint of another net, or of other weights of it."""
+    layout, buffers = files.decode_layout(header["layout"]), {k: b[0] for k, b in problem.buffers.items()}
+    files.require_same_net(path, layout, buffers, problem.net)
+    if layout != problem.layout:
+        raise BadInput(
+            f"{path} belongs to a run in which other weights were random or frozen; use the same call to go on"
+        )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What members' learners come to: a gradient for all of their nets, a stepper and a collector."""
+
+    gradient: Gradient
+    stepper: Stepper
+    collector: Collector
+    rates: Sequence[Schedule | None]  # one a member; None where the stepper has its own
+    told: Sequence[Any]  # the stepper's settings, as each member's record tells them
+
+
+def composed(members: Sequence[Member], problem: Problem, source: Feed, options: Options) -> Parts:
+    """The parts of a training, each of which may refuse the others."""
+    learners = [one.learner for one in members]
+    own = learners[0].optimiser(learners)
+    if own is not None and options.optimiser is not None:
+        raise BadInput(
+            f"the learner {type(learners[0]).__name__} takes steps of its own, {type(own).__name__}'s: "
+            "leave optimiser= out"
+        )
+    asked = own if own is not None else options.optimiser or Adam()
+    rates = _rates(members, asked)
+    gradient = learners[0].start(problem, learners)
+    settings = asked if hasattr(asked, "start") else Torchs(asked, rates is None)
+    epoch = source.batches
+    folder = None if options.checkpoint is None else Path(options.checkpoint)
+    journey = Journey(problem.light(), options.epochs * epoch, epoch, folder)
+    keeps = learners[0].collector(learners)
+    if options.patience is not None and not getattr(keeps, "has_best", True):
+        raise BadInput(
+            f"patience goes back to the best epoch, and {type(learners[0]).__name__} believes in all that it kept: "
+            "leave patience out"
+        )
+    stepper, collector = settings.start(gradient), keeps.start(gradient, journey)
+    if options.patience is not None:
+        collector = BestCollector(gradient, collector)
+    told = [asked if own is None else one.learner.optimiser([one.learner]) for one in members]
+    return Parts(gradient, stepper, collector, rates or [None] * len(members), told)
+
+
+def _due(often: int | None, every: int, batches: int, done: int) -> bool:
+    """Whether a run is saved after so many steps: `often` within an epoch, and after `every` so many of them."""
+    epoch, rest = divmod(done, batches)
+    return (often is not None and done % often == 0) or (rest == 0 and epoch % every == 0)
 
 
 def keys(members: Sequence[Member]) -> list[Key]:
@@ -200,13 +300,12 @@ def keys(members: Sequence[Member]) -> list[Key]:
     return [(one.seed, "net", j) for one in members for j in range(one.learner.nets)]
 
 
-def _rates(members: Sequence[Member], optimiser: Optimiser | None) -> list[Schedule] | None:
+def _rates(members: Sequence[Member], optimiser: Any) -> list[Schedule] | None:
     """A schedule for each member; None where the optimiser has rates of its own."""
     given = [one.lr for one in members]
     if any(lr is not None for lr in given) and "lr" in getattr(optimiser, "keywords", {}):
         raise BadInput("the learning rate is given twice, to the optimiser and as lr=; leave one out")
-    ours = optimiser is None or isinstance(optimiser, Adam | Sgd)
-    if not ours and all(lr is None for lr in given):
+    if not hasattr(optimiser, "start") and all(lr is None for lr in given):
         return None
     filled = [1e-3 if lr is None else lr for lr in given]
     return [lr if callable(lr) else constant(float(lr) if isinstance(lr, Real) else lr) for lr in filled]
@@ -280,6 +379,11 @@ def _require_alike(net: nn.Module, other: nn.Module, same_weights: bool) -> None
         raise BadInput(
             "the nets of a fleet must have one architecture, and differ in their weights alone: "
             f"{name or 'the net'} is {_said(net, name)} in the first and {_said(other, name)} in another"
+        )
+    if [*learning_modes(net).values()] != [*learning_modes(other).values()]:
+        raise BadInput(
+            "the nets of a fleet run as one, and some modules are in training mode in one of them and in evaluation "
+            "mode in another: put all of them into the same modes"
         )
 
 

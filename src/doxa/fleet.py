@@ -16,18 +16,19 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from doxa.belief import Belief
-from doxa.contracts import Learner, Likelihood, Schedule
+from doxa.contracts import Likelihood, Schedule
 from doxa.disk import replacing
 from doxa.draws import Draws
+from doxa.engine.checkpoint import CHECKPOINT
+from doxa.engine.contracts import Learner
+from doxa.engine.epochs import Watch
 from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted, whole
 from doxa.fit import Member, on, require_members, train
 from doxa.interrupt import gentle_interrupt
 from doxa.layout import Chooser
 from doxa.options import Optimiser, Options
-from doxa.resume import CHECKPOINT
 from doxa.rows import as_inputs, runnable
-from doxa.run import Watch
-from doxa.sweep import ROWS, Question, sweep
+from doxa.sweep import ROWS, Question, like, sweep
 
 BYTES = 2 << 30  # of weights and all that goes with them, at once on a CPU
 VECTORS = 12  # as long as the weights, that a net in training needs
@@ -149,11 +150,11 @@ def predict(
     found: dict[int, Draws] = {}
     kinds: dict[Any, list[int]] = {}
     for k, one in enumerate(beliefs):
-        mean = one.posterior.mean
+        mean = like(one.posterior)
         kinds.setdefault((id(one.net), id(one.likelihood), one.layout, mean.device, mean.dtype), []).append(k)
     for group in kinds.values():
         first = beliefs[group[0]]
-        inputs = as_inputs(x, like=first.posterior.mean)
+        inputs = as_inputs(x, like=like(first.posterior))
         own = [beliefs[k] for k in group]
         questions = [Question(one.posterior, one.buffers, inputs, (seed, "predict")) for one in own]
         with runnable(inputs, autocast):

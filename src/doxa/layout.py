@@ -176,8 +176,40 @@ def precision(device: torch.device, autocast: torch.dtype | None) -> AbstractCon
 @contextmanager
 def mode(net: nn.Module, training: bool) -> Iterator[None]:
     """The net in training or evaluation mode; every module gets its own mode back afterwards."""
+    with _in_modes(net, dict.fromkeys(net.modules(), training)):
+        yield
+
+
+@contextmanager
+def learning(net: nn.Module) -> Iterator[None]:
+    """The net as it learns, by `learning_modes`; every module gets its own mode back afterwards."""
+    with _in_modes(net, learning_modes(net)):
+        yield
+
+
+def learning_modes(net: nn.Module) -> dict[nn.Module, bool]:
+    """Which modules are in training mode while the net learns: those that their owner has put there.
+
+    A net that is in evaluation mode as a whole, as one that was just loaded may be, is put into training mode, but for
+    what is frozen: modules that hold parameters none of which learns, with all that is in them.
+    """
+    given = {m: m.training for m in net.modules()}
+    if any(given.values()):
+        return given
+    still = {m for part in net.modules() if _frozen(part) for m in part.modules()}
+    return {m: m not in still for m in given}
+
+
+def _frozen(module: nn.Module) -> bool:
+    own = [p.requires_grad for p in module.parameters()]
+    return bool(own) and not any(own)
+
+
+@contextmanager
+def _in_modes(net: nn.Module, modes: Mapping[nn.Module, bool]) -> Iterator[None]:
     before, fast = {m: m.training for m in net.modules()}, torch.backends.mha.get_fastpath_enabled()
-    net.train(training)
+    for module, training in modes.items():
+        module.training = training
     # torch's quick attention for evaluation reads weights beyond the alignment that views of a flat vector have, which
     # ends the process on a GPU, and it cannot run for many nets at once.
     torch.backends.mha.set_fastpath_enabled(False)

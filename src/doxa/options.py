@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
+from doxa.engine.epochs import Watch
 from doxa.errors import BadInput, whole
 from doxa.layout import Chooser
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
 from doxa.optimisers.torchs import Make
-from doxa.run import Watch
 from doxa_settings.record import Knobs
 
 # One of doxa.optimisers, or what makes a torch optimiser from a list of tensors.
@@ -83,7 +83,9 @@ class Options:
 
 def require_optimiser(optimiser: Any) -> None:
     """Refuse what is no optimiser and cannot make one."""
-    if optimiser is not None and not isinstance(optimiser, Adam | Sgd) and not callable(optimiser):
+    if isinstance(optimiser, type) and hasattr(optimiser, "start"):
+        raise BadInput(f"optimiser must be one of doxa.optimisers, with brackets; got {optimiser.__name__} without")
+    if optimiser is not None and not hasattr(optimiser, "start") and not callable(optimiser):
         raise BadInput(
             "optimiser must be one of doxa.optimisers, or make a torch optimiser from a list of tensors, e.g. "
             "torch.optim.AdamW or "

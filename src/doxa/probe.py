@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from doxa.contracts import Inputs
 from doxa.errors import BadInput
-from doxa.layout import Layout, call, mode, precision
+from doxa.layout import Layout, call, learning, precision
 from doxa.randomness import isolated
 from doxa.rows import first as first_rows
 from doxa.rows import runnable
@@ -188,7 +188,7 @@ def probe(
         leaves = {k: v.detach().requires_grad_() for k, v in layout.weights(start).items()}
         watch = _Watch(leaves)
         copies = {k: b.clone() for k, b in buffers.items()}
-        with isolated(start.device), mode(net, training=True), runnable(x), watch:
+        with isolated(start.device), learning(net), runnable(x), watch:
             before = generator_state(start.device)
             output = call(net, leaves, copies, first_rows(x, rows))
             random = not torch.equal(before, generator_state(start.device))
@@ -265,7 +265,7 @@ def sails(
     near = 0.02 if whole else 0.1
     with (
         isolated(start.device),
-        mode(net, training=True),
+        learning(net),
         torch.enable_grad(),
         _precisely(),
         warnings.catch_warnings(),

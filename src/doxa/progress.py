@@ -61,25 +61,26 @@ class Progress:
                 self.task, completed=done, description=f"{self.part}{self.unit} {epoch}/{self.epochs}", words=self.words
             )
 
-    def epoch(self, rows: list[dict[str, float]]) -> None:
-        """What every member reached last: the middle and the extremes of a fleet."""
-        if not rows:
-            return
-        parts = [f"NLL {_middle(rows, 'nll', '.4f')}"]
-        if "objective" in rows[0]:  # of a search, which has no KL
-            known = [name for name in ("objective", *SEARCH) if name in rows[0]]
-            parts += [f"{SEARCH.get(name, name)} {_middle(rows, name, '.3g')}" for name in known]
-        else:
-            parts.append(f"KL {_middle(rows, 'kl', ',.0f')}")
-        if "validation_nll" in rows[0]:
-            parts.append(f"validation {_middle(rows, 'validation_nll', '.4f')}")
-        self.words = "  ".join([f"{self.members} nets", *parts] if self.members > 1 else parts)
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.bar is not None:
             self.bar.stop()
+
+
+def epoch_words(rows: list[dict[str, float]], members: int) -> str:
+    """What every member reached last: the middle and the extremes of a fleet."""
+    if not rows:
+        return ""
+    parts = [f"NLL {_middle(rows, 'nll', '.4f')}"]
+    if "objective" in rows[0]:  # of a search, which has no KL
+        known = [name for name in ("objective", *SEARCH) if name in rows[0]]
+        parts += [f"{SEARCH.get(name, name)} {_middle(rows, name, '.3g')}" for name in known]
+    else:
+        parts.append(f"KL {_middle(rows, 'kl', ',.0f')}")
+    if "validation_nll" in rows[0]:
+        parts.append(f"validation {_middle(rows, 'validation_nll', '.4f')}")
+    return "  ".join([f"{members} nets", *parts] if members > 1 else parts)
 
 
 def _middle(rows: list[dict[str, float]], name: str, form: str) -> str:

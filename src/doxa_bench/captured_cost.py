@@ -17,13 +17,12 @@ import torch.nn.functional as F
 from torch import nn
 
 import doxa
-from doxa.capture import Captured
-from doxa.contracts import Learner
+from doxa.engine.capture import Recording
+from doxa.engine.contracts import Learner
+from doxa.engine.run import at_work
 from doxa.errors import BadInput
-from doxa.feed import InMemory
-from doxa.fit import Member, keys, pose
-from doxa.layout import mode
-from doxa.randomness import seed_of
+from doxa.fit import Member, prepared
+from doxa.options import Options
 from doxa_bench.kinds import BATCH, ROWS
 from doxa_bench.settings import Settings
 from doxa_bench.steps import GAUSSIAN
@@ -125,19 +124,15 @@ def believed(
 ) -> Callable[[], None]:
     """The step of beliefs as a recording, as `fit` makes it."""
     members = [Member(net, learner, seed) for seed, learner in enumerate(learners)]
-    source = InMemory(x, y, BATCH)
-    problem = pose(members, source, doxa.likelihoods.categorical(), None, x.device, None)
-    training = learners[0].start(problem, list(learners))
-    words = torch.tensor([seed_of(key) for key in keys(members)], device="cuda")
-    with mode(net, training=True):
-        recorded = Captured(training, doxa.optimisers.adam().start(training), source, words, compiled)
-    nets = training.nets
-    recorded.table[:, :nets], recorded.table[:, nets : 2 * nets], recorded.table[:, 2 * nets :] = 1 / ROWS, 1e-3, 0.5
+    run, _, _ = prepared(members, (x, y), doxa.likelihoods.categorical(), Options(batch_size=BATCH))
+    with at_work(run.problem, run.device):
+        recorded = Recording(run, compiled)
+    recorded.table.lay_out(run.numbers(0, run.span), 0, 0)
 
     def replay() -> None:
         recorded.graphs[BATCH].replay()
 
-    replay.rewind = recorded.position.zero_  # type: ignore[attr-defined]
+    replay.rewind = recorded.table.position.zero_  # type: ignore[attr-defined]
     return replay
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 import doxa
-from doxa.contracts import Learner
+from doxa.engine.contracts import Learner
 from doxa_bench import beside
 from doxa_bench.contenders import Task, quiet
 from doxa_bench.digits import Rows, digits

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import doxa
 from doxa import search
 from doxa.search.engines.contract import Evaluate
-from doxa.search.learner import Estimator
+from doxa.search.score_function import Estimator
 from doxa_bench.contenders import quiet
 from doxa_bench.growth import grown
 from doxa_bench.kinds import BATCH, CLASSES
@@ -47,7 +47,7 @@ class Worker:
         self.device, self.spent = device, 0.0
         self.belief = Believed(net, (x, y), search.learner(ESTIMATORS[estimator], size=size))
         self.batch = self.belief.batch(x, y)
-        self.belief.training.exchange = self._exchange  # type: ignore[attr-defined]
+        self.belief.gradient.exchange = self._exchange  # type: ignore[attr-defined]
 
     def _exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
         settle(self.device)

@@ -11,16 +11,17 @@ from typing import Any
 
 import torch
 
-from doxa.learners.passes import Passes
-from doxa.learners.variational import VariationalTraining
+from doxa.gradients.passes import Passes
+from doxa.gradients.variational import VariationalGradient
 from doxa.noise.leaves import Leaves
+from doxa.optimisers.adam import AdamStepper
 
 Step = Callable[[], object]
 WRITTEN: dict[str, tuple[type, str]] = {
     "draw": (Leaves, "draw"),
     "nets": (Passes, "__call__"),
-    "collect": (VariationalTraining, "_collect"),
-    "descend": (VariationalTraining, "descend"),
+    "collect": (VariationalGradient, "_collect"),
+    "descend": (AdamStepper, "step"),
 }
 # By the names of their kernels; what fits no line is "other": activations, losses, rows gathered, copies.
 KERNELS = {

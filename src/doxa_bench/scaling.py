@@ -27,7 +27,7 @@ import torch
 from torch import nn
 
 import doxa
-from doxa.contracts import Learner
+from doxa.engine.contracts import Learner
 from doxa_bench import captured_cost, parts, steps, timing
 from doxa_bench.growth import resident
 from doxa_bench.kinds import BATCH, noise_rows

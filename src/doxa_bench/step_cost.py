@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import doxa
-from doxa.contracts import Learner
+from doxa.engine.contracts import Learner
 from doxa_bench import beside
 from doxa_bench.contenders import Task, quiet
 from doxa_bench.kinds import BATCH, KINDS, ROWS, new, noise_rows, shown

@@ -11,7 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import doxa
-from doxa.contracts import Batch, Learner, Now
+from doxa.contracts import Batch
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Learner
+from doxa.engine.recipes import materialised
 from doxa.feed import InMemory
 from doxa.fit import Member, keys, pose
 from doxa.philox import Stream
@@ -75,15 +78,16 @@ class Believed:
         members = [Member(net, learner, seed) for seed in range(nets)]
         problem = pose(members, InMemory(x, y, BATCH), doxa.likelihoods.categorical(), None, x.device, None)
         self.layout = problem.layout
-        self.training = learner.start(problem, [learner] * nets)
-        self.optimiser = doxa.optimisers.adam().start(self.training)
+        self.gradient = learner.start(problem, [learner] * nets)
+        self.stepper = doxa.optimisers.adam().start(self.gradient)
         self.words = torch.tensor([seed_of(key) for key in keys(members)], device=x.device)
         self.weights = torch.full((nets,), 1 / size, device=x.device)
         self.rates = torch.full((nets,), RATE, device=x.device)
         self.done = 0
 
-    def now(self) -> Now:
-        return Now(Stream(self.words, self.done), self.weights)
+    def context(self) -> StepContext:
+        scalars = (self.stepper.numbers(self.done + 1),)
+        return StepContext(Stream(self.words, self.done), self.weights, (self.rates,), scalars=scalars)
 
     def batch(self, x: Tensor, y: Tensor) -> Batch:
         """The same rows for every net."""
@@ -94,30 +98,30 @@ class Believed:
         )
 
     def step(self, batch: Batch) -> None:
-        now = self.now()
-        self.training.step(batch, now)
-        self.optimiser.step(now, self.rates, self.optimiser.corrections(self.done + 1))
+        context = self.context()
+        self.gradient.evaluate(batch, context)
+        self.stepper.step(self.gradient, context)
         self.done += 1
 
     def gradients(self, batch: Batch) -> tuple[Named, Named]:
         """Of the free energy by mean and by rho, with new noise each time, nothing being learned."""
-        now = self.now()
-        self.training.step(batch, now)
-        self.training.fill_gradients(now)
+        context = self.context()
+        self.gradient.evaluate(batch, context)
+        by = materialised(self.gradient, context)
         self.done += 1
-        by = [p.grad[0].clone() for p in self.training.parameters if p.grad is not None]
-        of_rho = {slot.name: by[1][slot.span].view(slot.shape) for slot in self.layout.random_slots}
-        return self.layout.weights(by[0]), of_rho
+        of_rho = {slot.name: by["rho"][0, slot.span].view(slot.shape) for slot in self.layout.random_slots}
+        return self.layout.weights(by["mean"][0]), of_rho
 
     def spread(self, scales: Named) -> None:
         """Give every random weight its scale."""
-        rho = self.training.parameters[1].detach()
+        rho = self.gradient.parameters[1].values
         for slot in self.layout.random_slots:
             rho[:, slot.span] = inverse_softplus(scales[slot.name]).flatten()
 
     def belief(self) -> doxa.Belief:
         """The first belief as it stands."""
-        posterior, buffers = self.training.posterior(0), self.training.buffers(0)
+        beliefs = self.gradient.beliefs()
+        posterior, buffers = beliefs.posterior(0), beliefs.buffers(0)
         return doxa.Belief(self.net, doxa.likelihoods.categorical(), posterior, self.layout, buffers)
 
     def pupil(self) -> Pupil:

@@ -41,7 +41,7 @@ def test_a_generation_of_every_case_lowers_the_loss(case: str) -> None:
     before = F.cross_entropy(net(x), y)
     for _ in range(60):
         step()
-    weights = belief.layout.weights(belief.training.mean.detach()[0])
+    weights = belief.layout.weights(belief.gradient.mean[0])
     assert F.cross_entropy(torch.func.functional_call(net, weights, (x,)), y) < before - 0.05
 
 
@@ -69,7 +69,7 @@ def test_a_worker_that_is_timed_moves_as_any_other(estimator: str) -> None:
     for _ in range(2):
         assert min(worker.generation()) > 0
         plain.step(worker.batch)
-    assert torch.equal(worker.belief.training.parameters[0], plain.training.parameters[0])
+    assert torch.equal(worker.belief.gradient.mean, plain.gradient.mean)
     assert moving.weights(3) == worker.belief.layout.size
 
 

@@ -29,7 +29,7 @@ from doxa import learners, likelihoods, noise, priors
 from doxa.contracts import Batch
 from doxa.errors import BadInput
 from doxa.feed import Loaded, feed, side_by_side
-from doxa.learners.passes import Passes
+from doxa.gradients.passes import Passes
 
 GAUSSIAN = priors.gaussian(1.0)
 LEARNERS = {
@@ -234,7 +234,7 @@ def test_so_do_nets_with_several_inputs() -> None:
 def test_so_do_all_draws_of_a_step_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = learners.variational(GAUSSIAN, noise.flipout, 4, antithetic=True)
     after = doxa.fleet(made(Reading), texts(), learners=learner, seeds=SEEDS, **KEYS)
-    monkeypatch.setattr(sys.modules["doxa.learners.variational"], "side_by_side", lambda problem: True)
+    monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "side_by_side", lambda problem: True)
     for one, other in zip(after, alike(made(Reading), texts, learner), strict=True):
         close(one, other)
 

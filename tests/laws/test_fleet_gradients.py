@@ -21,7 +21,10 @@ from torch import Tensor, nn
 from torch import distributions as torchs
 
 from doxa import learners, likelihoods, noise, posteriors, priors
-from doxa.contracts import Batch, Now, Problem, Training
+from doxa.contracts import Batch, Problem
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Gradient
+from doxa.engine.recipes import materialised
 from doxa.feed import feed
 from doxa.fit import Member, keys, pose
 from doxa.layout import Chooser, Layout, call, lay_out, mode
@@ -177,9 +180,9 @@ class Afloat:
 
     problem: Problem
     learners: list[Any]
-    training: Training
+    gradient: Gradient
     batch: Batch
-    now: Now
+    now: StepContext
 
 
 def data(likelihood: str) -> tuple[Tensor, Tensor]:
@@ -214,7 +217,7 @@ def launched(case: Case) -> Afloat:
     words = torch.tensor([seed_of(key) for key in keys(members)])
     weights = torch.tensor([0.01, 0.02, 0.03][: len(members)], dtype=torch.float64)
     batch = next(source.epoch(0, words, 0))
-    return Afloat(problem, each, each[0].start(problem, each), batch, Now(Stream(words, STEP), weights))
+    return Afloat(problem, each, each[0].start(problem, each), batch, StepContext(Stream(words, STEP), weights, ()))
 
 
 def as_torch_s(prior: Any, like: Tensor) -> torchs.Distribution:
@@ -297,12 +300,12 @@ Expected = tuple[Tensor, tuple[Tensor, ...], dict[str, Tensor]]
 
 def expected(afloat: Afloat, member: int) -> Expected:
     """What a step should leave of a member; of buffers the mean over the draws."""
-    mean, rho = (p.detach()[member].clone().requires_grad_() for p in afloat.training.parameters)
+    mean, rho = (p.values[member].clone().requires_grad_() for p in afloat.gradient.parameters)
     one = Written(afloat, member, mean, rho)
     samples = one.learner.samples
     seen = [{k: b[member].clone() for k, b in afloat.problem.buffers.items()} for _ in range(samples)]
     nll = sum(one.nll(s, seen[s]) for s in range(samples)) / samples
-    slopes = torch.autograd.grad(nll + afloat.now.weights[member] * one.kl(), (mean, rho))
+    slopes = torch.autograd.grad(nll + afloat.now.kl_weight[member] * one.kl(), (mean, rho))
     middle = {k: torch.stack([own[k].double() for own in seen]).mean(0) for k in seen[0]}
     return nll.detach(), slopes, middle
 
@@ -315,19 +318,19 @@ def test_a_fleet_s_gradients_are_autograd_s(case: Case, monkeypatch: pytest.Monk
         exact = [expected(afloat, k) for k in range(case.members)]
         compare(afloat, exact)
         if afloat.learners[0].samples > 1 and afloat.problem.uses.vectorises:
-            monkeypatch.setattr(sys.modules["doxa.learners.variational"], "side_by_side", lambda problem: True)
+            monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "side_by_side", lambda problem: True)
             compare(launched(case), exact)
 
 
 def compare(afloat: Afloat, exact: list[Expected]) -> None:
     """Take the step and look at what it leaves; again, since nothing of the first may be left in the second."""
-    training = afloat.training
+    gradient = afloat.gradient
     for again in (False, True):
-        losses = training.step(afloat.batch, afloat.now)
-        training.fill_gradients(afloat.now)
+        losses = gradient.evaluate(afloat.batch, afloat.now)
+        by = materialised(gradient, afloat.now)
         for k, (nll, slopes, buffers) in enumerate(exact):
-            pairs = [(losses[k], nll), *((p.grad[k], g) for p, g in zip(training.parameters, slopes, strict=True))]
+            pairs = [(losses[k], nll), *((by[p.name][k], g) for p, g in zip(gradient.parameters, slopes, strict=True))]
             if not again:
-                pairs += [(found.double(), buffers[name]) for name, found in training.buffers(k)[0].items()]
+                pairs += [(found.double(), buffers[name]) for name, found in gradient.beliefs().buffers(k)[0].items()]
             for found, right in pairs:
                 torch.testing.assert_close(found, right, rtol=1e-9, atol=1e-12)

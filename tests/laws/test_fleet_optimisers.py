@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,12 @@ from torch import Tensor, nn, optim
 
 import doxa
 from doxa import learners, likelihoods, noise, priors
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Parameter
+from doxa.engine.recipes import GradientRows
 from doxa.errors import BadInput, BrokenFile
-from doxa.optimisers.torchs import TorchAtWork
+from doxa.optimisers.torchs import TorchStepper
+from doxa.philox import Stream
 
 OPTIMISERS: dict[str, Callable[..., optim.Optimizer]] = {
     "sgd": optim.SGD,
@@ -55,27 +58,27 @@ def close(one: doxa.Belief, other: doxa.Belief) -> None:
     torch.testing.assert_close(one.posterior.scale, other.posterior.scale, rtol=1e-9, atol=1e-9)
 
 
-@dataclass
 class Pulled:
-    """A training of three nets, each drawn to a place of its own."""
+    """A gradient of three nets, each drawn to a place of its own."""
 
-    nets = 3
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
         draw = torch.Generator().manual_seed(1)
-        self.parameters = [torch.randn(3, n, generator=draw, dtype=torch.float64).requires_grad_() for n in (7, 4)]
+        rows = [torch.randn(3, n, generator=draw, dtype=torch.float64) for n in (7, 4)]
+        self.parameters = [Parameter(name, values) for name, values in zip("ab", rows, strict=True)]
         self.targets = [torch.randn(3, n, generator=draw, dtype=torch.float64) for n in (7, 4)]
 
-    @torch.no_grad()
-    def fill_gradients(self, now: object) -> None:
-        for p, target in zip(self.parameters, self.targets, strict=True):
-            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
-            p.grad.copy_((p - target) * torch.tensor([[0.01], [1.0], [100.0]], dtype=torch.float64))
+    def slopes(self, context: object, prior: bool = True) -> list[GradientRows]:
+        pull = torch.tensor([[0.01], [1.0], [100.0]], dtype=torch.float64)
+        return [
+            GradientRows(p.name, slice(None), True, (p.values - target) * pull, p.values)
+            for p, target in zip(self.parameters, self.targets, strict=True)
+        ]
 
 
-def steps(work: TorchAtWork, rates: list[float], number: int = 5) -> None:
+def steps(work: TorchStepper, gradient: Pulled, rates: list[float], number: int = 5) -> None:
+    exact = torch.tensor(rates, dtype=torch.float64)
     for _ in range(number):
-        work.step(None, torch.tensor(rates, dtype=torch.float64), (1.0, 1.0))
+        work.step(gradient, StepContext(Stream(torch.zeros(3)), exact, (exact,), exact=(exact,)))
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)
@@ -103,61 +106,60 @@ def test_a_resumed_fleet_is_the_uninterrupted_one_to_the_byte(name: str, tmp_pat
 
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_each_net_has_a_rate_of_its_own(name: str) -> None:
-    training, rates = Pulled(), [0.1, 0.01, 0.03]
-    work = TorchAtWork(OPTIMISERS[name], training, own_rates=False)
-    steps(work, rates)
-    assert work.rates == rates
+    gradient, rates = Pulled(), [0.1, 0.01, 0.03]
+    work = TorchStepper(OPTIMISERS[name], gradient, own_rates=False)
+    steps(work, gradient, rates)
+    assert [made.param_groups[0]["lr"] for made in work.made] == rates
     for k, rate in enumerate(rates):
         one = Pulled()
-        own = [p.detach()[k].clone().requires_grad_() for p in one.parameters]
+        own = [p.values[k].clone().requires_grad_() for p in one.parameters]
         alone = OPTIMISERS[name](own, lr=rate)
         for _ in range(5):
-            one.fill_gradients(None)
-            for tensor, p in zip(own, one.parameters, strict=True):
-                tensor.grad = p.grad[k].clone()
+            for tensor, slopes in zip(own, one.slopes(None), strict=True):
+                tensor.grad = slopes.rows[k].clone()
             alone.step()
             with torch.no_grad():
                 for tensor, p in zip(own, one.parameters, strict=True):
-                    p[k] = tensor
-        for tensor, p in zip(own, training.parameters, strict=True):
-            torch.testing.assert_close(p.detach()[k], tensor.detach(), rtol=1e-12, atol=1e-12)
+                    p.values[k] = tensor
+        for tensor, p in zip(own, gradient.parameters, strict=True):
+            torch.testing.assert_close(p.values[k], tensor.detach(), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("own_rates", [False, True])
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_who_rests_does_not_move(name: str, own_rates: bool) -> None:
     """Neither by momentum nor by decay, and its optimiser forgets nothing."""
-    training = Pulled()
-    work = TorchAtWork(OPTIMISERS[name], training, own_rates)
-    steps(work, [0.1, 0.1, 0.1], 2)
-    before = [p.detach().clone() for p in training.parameters]
-    state = {k: t.clone() for k, t in work.state().items()}
-    steps(work, [0.1, -1.0, 0.1])
-    for p, old in zip(training.parameters, before, strict=True):
-        assert torch.equal(p.detach()[1], old[1])
-        assert not torch.equal(p.detach()[0], old[0])
-    for key, tensor in work.state().items():
+    gradient = Pulled()
+    work = TorchStepper(OPTIMISERS[name], gradient, own_rates)
+    steps(work, gradient, [0.1, 0.1, 0.1], 2)
+    before = [p.values.clone() for p in gradient.parameters]
+    state = {k: t.clone() for k, t in work.state().tensors.items()}
+    steps(work, gradient, [0.1, -1.0, 0.1])
+    for p, old in zip(gradient.parameters, before, strict=True):
+        assert torch.equal(p.values[1], old[1])
+        assert not torch.equal(p.values[0], old[0])
+    for key, tensor in work.state().tensors.items():
         assert not key.startswith("1.") or torch.equal(tensor, state[key])
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_a_state_comes_back_to_the_net_it_was_taken_from(name: str) -> None:
     """That of a net that has rested from the start too, which may be none."""
-    training = Pulled()
-    work = TorchAtWork(OPTIMISERS[name], training, own_rates=False)
-    steps(work, [0.1, -1.0, 0.1])
+    gradient = Pulled()
+    work = TorchStepper(OPTIMISERS[name], gradient, own_rates=False)
+    steps(work, gradient, [0.1, -1.0, 0.1])
     again = Pulled()
     with torch.no_grad():
-        for p, q in zip(again.parameters, training.parameters, strict=True):
-            p.copy_(q)
-    other = TorchAtWork(OPTIMISERS[name], again, own_rates=False)
-    other.load({k: t.clone() for k, t in work.state().items()}, work.numbers())
-    assert list(other.state()) == list(work.state())
-    assert other.numbers() == work.numbers()
-    for one in (work, other):
-        steps(one, [0.1, 0.02, -1.0])
-    for p, q in zip(again.parameters, training.parameters, strict=True):
-        assert torch.equal(p, q)
+        for p, q in zip(again.parameters, gradient.parameters, strict=True):
+            p.values.copy_(q.values)
+    other = TorchStepper(OPTIMISERS[name], again, own_rates=False)
+    other.load({k: t.clone() for k, t in work.state().tensors.items()}, work.state().numbers)
+    assert list(other.state().tensors) == list(work.state().tensors)
+    assert other.state().numbers == work.state().numbers
+    for one, own in ((work, gradient), (other, again)):
+        steps(one, own, [0.1, 0.02, -1.0])
+    for p, q in zip(again.parameters, gradient.parameters, strict=True):
+        assert torch.equal(p.values, q.values)
 
 
 def test_what_is_no_optimiser_of_vectors_is_refused_in_words() -> None:
@@ -172,6 +174,6 @@ def test_what_is_no_optimiser_of_vectors_is_refused_in_words() -> None:
 
 @pytest.mark.parametrize("name", ["0.exp_avg", "3.0.exp_avg", "0.0"])
 def test_a_state_of_another_kind_is_a_broken_file(name: str) -> None:
-    work = TorchAtWork(optim.Adam, Pulled(), own_rates=False)
+    work = TorchStepper(optim.Adam, Pulled(), own_rates=False)
     with pytest.raises(BrokenFile, match="another version"):
         work.load({name: torch.zeros(7)}, {})

@@ -99,7 +99,7 @@ def test_draws_side_by_side_are_draws_one_after_the_other(
     """The way of a GPU, taken here: all samples of a step as one program."""
     each = [learners.variational(p, noise.TABLE[name], 4, antithetic=True) for p in PRIORS[prior][:members]]
     after = doxa.fleet(net(), rows(), learners=each, **KEYS)
-    monkeypatch.setattr(sys.modules["doxa.learners.variational"], "side_by_side", lambda problem: True)
+    monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "side_by_side", lambda problem: True)
     for one, other in zip(after, doxa.fleet(net(), rows(), learners=each, **KEYS), strict=True):
         close(one, other)
 

@@ -9,13 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from at_work import leaves_of_one, noisy, now, posed, rows_of, stepped
+from at_work import at_step, leaves_of_one, noisy, posed, rows_of, stepped
 from doxa import noise, priors
-from doxa.contracts import Now, Problem
+from doxa.contracts import Problem
+from doxa.engine.context import StepContext
 from doxa.flat import Turn
+from doxa.gradients.variational import VariationalGradient
 from doxa.layout import call, mode
 from doxa.learners import variational
-from doxa.learners.variational import VariationalTraining
 from doxa.likelihoods import categorical
 from doxa.noise import Leaves
 from doxa.noise import leaves as leaves_module
@@ -259,11 +260,11 @@ def test_noise_is_one_stream_however_it_is_cut(kind: noise.Noise, name: str, mon
             torch.testing.assert_close(piece.flat[0], p.start[0, piece.span] + 0.1 * whole[piece.span])
 
 
-def by_autograd(training: VariationalTraining, x: Tensor, y: Tensor, at: Now) -> tuple[Tensor, Tensor]:
+def by_autograd(training: VariationalGradient, x: Tensor, y: Tensor, at: StepContext) -> tuple[Tensor, Tensor]:
     """The same free energy with the same noise, differentiated from end to end by autograd alone."""
-    p, learner, prior, weight = training.problem, training.learner, training.priors[0], at.weights[0]
-    mean = training.mean.detach()[0].clone().requires_grad_()
-    rho = training.rho.detach()[0].clone().requires_grad_()
+    p, learner, prior, weight = training.problem, training.learner, training.priors[0], at.kl_weight[0]
+    mean = training.mean[0].clone().requires_grad_()
+    rho = training.rho[0].clone().requires_grad_()
     random, loss, scale = p.layout.random, torch.zeros(()), F.softplus(rho)
     ruled = {s.name: learner.noise.reaches(p.uses, s.name) for s in p.layout.random_slots}
 
@@ -287,7 +288,7 @@ def by_autograd(training: VariationalTraining, x: Tensor, y: Tensor, at: Now) ->
                 value = own.square() if learner.noise is noise.local else own * epsilon[slot.span]
                 second[slot.name] = value.unflatten(0, slot.shape)
         views = p.layout.views(torch.cat(drawn))
-        buffers = {k: b[0].clone() for k, b in training._buffers.items()}
+        buffers = {k: b[0].clone() for k, b in training.buffers.items()}
         reseed((int(at.stream.seeds), at.stream.step, number + ROWS))  # for the net's own dropout
         if any(ruled.values()):
             source = Alone(at.stream.other(number + ROWS), sign)
@@ -327,8 +328,8 @@ def test_flat_gradients_equal_autograd(kind: noise.Noise, prior: str, name: str,
     )
     with isolated(p.start.device), mode(p.net, True):
         training = learner.start(p, [learner])
-        expected = by_autograd(training, *case.data(), now())
-        gradients = stepped(training, *case.data(), now())
+        expected = by_autograd(training, *case.data(), at_step())
+        gradients = stepped(training, *case.data(), at_step())
     for found, exact in zip(gradients, expected, strict=True):
         assert float((found - exact).abs().max()) < 1e-6 * max(1.0, float(exact.abs().max()))
 
@@ -340,8 +341,8 @@ def test_grouped_scales_sum_their_gradients(per: str) -> None:
     p = problem(case)
     with isolated(p.start.device):
         each, few = (variational(priors.gaussian(), posterior=Family(per=q, scale=0.1)) for q in ("weight", per))
-        by_mean, by_rho = stepped(each.start(p, [each]), *case.data(), now())
-        mean_too, by_few = stepped(few.start(p, [few]), *case.data(), now())
+        by_mean, by_rho = stepped(each.start(p, [each]), *case.data(), at_step())
+        mean_too, by_few = stepped(few.start(p, [few]), *case.data(), at_step())
     groups = p.layout.layers() if per == "layer" else (p.layout.random,)
     assert len(by_few) == len(groups)
     torch.testing.assert_close(by_few, torch.stack([g.sum() for g in by_rho.split(groups)]), rtol=1e-4, atol=1e-6)
@@ -410,7 +411,7 @@ def test_antithetic_pairs_are_no_noisier_than_independent_draws(kind: noise.Nois
             training = learner.start(p, [learner])
             found = []
             for step in range(150):
-                at = now((antithetic,), step, weight=1.0)
+                at = at_step((antithetic,), step, weight=1.0)
                 found.append(stepped(training, case.inputs() * 1e-3, case.data()[1], at)[0])
         spread[antithetic] = float(torch.stack(found).var(0).mean())
     assert spread[True] < 1.05 * spread[False] + 1e-9

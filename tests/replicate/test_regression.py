@@ -91,14 +91,14 @@ def still(local: bool, scale: float) -> tuple[HeldStill, doxa.Belief]:
 
 def test_a_belief_held_still_does_not_move_and_its_noise_is_new_each_time() -> None:
     held, belief = still(local=False, scale=0.1)
-    before = [p.detach().clone() for p in held.training.parameters]
+    before = [p.values.clone() for p in held.gradient.parameters]
     first, second = held.losses(32), held.losses(32)
     by_mean, by_rho = held.gradients(32)
     assert not torch.equal(first, second)
     assert by_mean.shape == (16, belief.layout.size)
     assert by_rho.shape == (16, belief.layout.random)
-    assert all(torch.equal(a, b) for a, b in zip(before, held.training.parameters, strict=True))
-    assert torch.equal(held.training.parameters[0][3], belief.posterior.mean)
+    assert all(torch.equal(a, b.values) for a, b in zip(before, held.gradient.parameters, strict=True))
+    assert torch.equal(held.gradient.parameters[0].values[3], belief.posterior.mean)
 
 
 def test_local_noise_averages_over_a_batch_and_shared_noise_does_not() -> None:

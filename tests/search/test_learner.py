@@ -13,8 +13,8 @@ from torch import Tensor, nn
 import doxa
 from doxa import likelihoods, search
 from doxa.judge.attacks import fgsm
-from doxa.progress import Progress
-from doxa.search.learner import SearchTraining
+from doxa.progress import epoch_words
+from doxa.search.score_function import ScoreFunction
 
 
 class Step(nn.Module):
@@ -103,9 +103,7 @@ def test_nets_of_any_kind_learn_without_gradients(kind: str, estimator: Any) -> 
 
 def test_progress_shows_objective_scale_and_both_norms() -> None:
     row = {"nll": 0.5, "kl": 0.0, "objective": 0.25, "scale": 0.1, "gradient": 7.0, "scale_gradient": 0.3}
-    shown = Progress(False, 1, 1, 0)
-    shown.epoch([row])
-    assert shown.words == "NLL 0.5000  objective 0.25  scale 0.1  ‖∂mean‖ 7  ‖∂log scale‖ 0.3"
+    assert epoch_words([row], 1) == "NLL 0.5000  objective 0.25  scale 0.1  ‖∂mean‖ 7  ‖∂log scale‖ 0.3"
 
 
 def test_a_searched_belief_can_be_attacked() -> None:
@@ -155,16 +153,16 @@ def test_scales_are_adapted_where_they_are_asked_to_be(per: str, estimator: Any)
 
 def test_variances_that_an_optimiser_took_below_zero_come_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
-    plain = SearchTraining.step
+    plain = ScoreFunction.evaluate
 
-    def step(self: SearchTraining, *given: Any) -> Tensor:
+    def step(self: ScoreFunction, *given: Any) -> Tensor:
         with torch.no_grad():
             self.scales.fill_(-5.0)
         found = plain(self, *given)
         seen.append(float(self.scales.detach().min()))
         return found
 
-    monkeypatch.setattr(SearchTraining, "step", step)
+    monkeypatch.setattr(ScoreFunction, "evaluate", step)
     learner = search.learner(search.weight_space(), size=10, scale_rate=0.1, coordinate=search.variance)
     fitted(doxa.nets.mlp(2, (4,), 2), rings(), learner, epochs=1)
     assert all(0 < value < 1e-11 for value in seen)
@@ -332,22 +330,22 @@ def test_a_generation_that_fails_for_one_net_of_a_fleet_changes_nothing(sensitiv
     learner = search.learner(search.weight_space(), minimise=counted, size=10, sensitivity=sensitivity)
     keys = {"likelihood": likelihoods.categorical(), "epochs": 2, "batch_size": 192, "lr": 0.01, "progress": False}
     states: list[dict[str, Tensor]] = []
-    plain = SearchTraining.step
+    plain = ScoreFunction.evaluate
 
-    def step(self: SearchTraining, *given: Any) -> Tensor:
-        before = {k: v.detach().clone() for k, v in self.state().items()}
+    def step(self: ScoreFunction, *given: Any) -> Tensor:
+        before = {k: v.clone() for k, v in self.state().tensors.items()}
         told = [dict(row) for row in self.seen]
         try:
             return plain(self, *given)
         except Stopped:
-            states.extend([before, {k: v.detach().clone() for k, v in self.state().items()}])
+            states.extend([before, {k: v.clone() for k, v in self.state().tensors.items()}])
             assert self.seen == told
             raise
 
     # Whether an objective is one of rows is asked twice of each net, and then once a generation.
     counted.calls = 8  # type: ignore[attr-defined]  # in the second generation of the second net
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SearchTraining, "step", step)
+        patch.setattr(ScoreFunction, "evaluate", step)
         with pytest.raises(Stopped):
             doxa.fleet(net, rings(), learners=learner, seeds=[3, 4], **keys)
     before, after = states

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.flat.adam import Moments, Pace, adam
+from doxa.flat.adam import Corrections, Decays, Moments, adam, in_memory
 from doxa.flat.draws import FAR, NOT_DRAWN, Drawn, fill_scale
 from doxa.flat.prior import Pull, Pulls, mixture_slope
 from doxa.flat.rows import alike, grid, parts, room
@@ -94,27 +94,27 @@ class Slopes:
         return (*self.mean.shape, self.turn, p.kind, at(self.weights), *prior, *inputs, *places)
 
 
-def descend(slopes: Slopes, pace: Pace, mean_moments: Moments, rho_moments: Moments) -> None:
+def descend(
+    slopes: Slopes, mean_moments: Moments, rho_moments: Moments, rates: Tensor, left: Corrections, decays: Decays
+) -> None:
     """One step of Adam on mean and rho. Kingma & Ba (2015), Adam: a method for stochastic optimization."""
     states = mean_moments.mean, mean_moments.square, rho_moments.mean, rho_moments.square
     fits, vectors = slopes.fits(mean_moments, rho_moments), (*slopes.vectors(), *states)
     on_gpu = cuda.kernel("descend", *vectors) if fits else None
     if on_gpu is not None:
-        rest = pace.rates, pace.left(slopes.mean), *pace.decays, *states
+        rest = rates, in_memory(left, slopes.mean), *decays, *states
         slopes.with_epsilon().launch(on_gpu, rest, step=True)
         return
-    here = fits and slopes.fits_c() and isinstance(pace.lefts, tuple)
-    compiled = kernel("doxa_descend", *vectors) if here else None
+    compiled = kernel("doxa_descend", *vectors) if fits and slopes.fits_c() and isinstance(left, tuple) else None
     if compiled is not None:
-        assert isinstance(pace.lefts, tuple)
-        compiled(*slopes.arguments(), at(pace.rates), *pace.decays, *pace.lefts, *map(at, states))
+        compiled(*slopes.arguments(), at(rates), *decays, *left, *map(at, states))
         written(slopes.mean, slopes.rho, *states)
         return
     for span in parts(slopes.mean.shape[1], slopes.mean.device):
         part = slopes.part(span)
         by_mean, by_rho = worked_out(part)
-        adam(part.mean, by_mean, pace, mean_moments.part(span))
-        adam(part.rho, by_rho, pace, rho_moments.part(span))
+        adam(part.mean, by_mean, mean_moments.part(span), rates, left, decays)
+        adam(part.rho, by_rho, rho_moments.part(span), rates, left, decays)
 
 
 def fill_gradients(slopes: Slopes, by_mean: Tensor, by_rho: Tensor) -> None:

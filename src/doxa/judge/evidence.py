@@ -26,6 +26,7 @@ from doxa.judge.robustness import robustness
 from doxa.judge.verdict import judge
 from doxa.results import Result, stamp
 from doxa.rows import as_pair, count, tensors
+from doxa.sweep import like
 
 PRUNED = 0.95  # the share of weights whose loss is told as a score: Blundell et al. (2015), table 2
 STRENGTHS = (1 / 3, 2 / 3, 1.0)  # of the attack's radius
@@ -68,7 +69,7 @@ def evidence(
     known; `train` (x, y) is drawn with the band; `started`, a reading of time.perf_counter, dates the seconds.
     """
     started = time.perf_counter() if started is None else started
-    x, y = as_pair(data, belief.posterior.mean, "data")
+    x, y = as_pair(data, like(belief.posterior), "data")
     judged = judge(belief, (x, y), samples, seed, out_of_distribution, levels=levels).as_dict()
     draws = belief.predict(x, samples, seed)
     y = belief.likelihood.check(draws.outputs[0], y)
@@ -238,7 +239,7 @@ def _band(
 
 
 def _column_pair(belief: Belief, pair: Any) -> tuple[Tensor, Tensor]:
-    x, y = as_pair(pair, belief.posterior.mean, "the rows drawn with the band")
+    x, y = as_pair(pair, like(belief.posterior), "the rows drawn with the band")
     assert isinstance(x, Tensor)
     return x.flatten(), y.flatten()
 

@@ -14,6 +14,7 @@ from doxa.errors import BadInput
 from doxa.judge.summary import summary
 from doxa.layout import Layout
 from doxa.rows import as_pair
+from doxa.sweep import like
 
 FRACTIONS = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98)
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -39,7 +40,7 @@ def pruning_curve(
     inputs as `refresh` renew BatchNorm's statistics. data (x [B, ·], y [B, ·]).
     Graves (2011), Practical variational inference for neural networks; Blundell et al. (2015).
     """
-    x, y = as_pair(data, belief.posterior.mean, "data")
+    x, y = as_pair(data, like(belief.posterior), "data")
     if len(fractions) == 0:
         raise BadInput("fractions is empty; give at least one fraction between 0 and 1 to prune")
     rows = []

@@ -12,6 +12,7 @@ from doxa.errors import BadInput
 from doxa.judge.attacks.fgsm import fgsm
 from doxa.judge.summary import summary
 from doxa.rows import as_pair
+from doxa.sweep import like
 
 
 def robustness(
@@ -34,7 +35,7 @@ def robustness(
     data (x [B, ·], y [B, ·]).
     Goodfellow, Shlens & Szegedy (2015); Papernot et al. (2016), Transferability in machine learning.
     """
-    x, y = as_pair(data, belief.posterior.mean, "data")
+    x, y = as_pair(data, like(belief.posterior), "data")
     if len(radii) == 0:
         raise BadInput("radii is empty; give at least one, such as 0.0 for the clean inputs")
     rows = []

@@ -26,6 +26,7 @@ from doxa.judge.regression import coverage, rmse, width
 from doxa.judge.scores import brier, error
 from doxa.judge.shift import auroc, fpr95
 from doxa.rows import as_pair, count
+from doxa.sweep import like
 
 LEVELS = (0.5, 0.9, 0.95)  # of the central intervals whose coverage is always told
 CRPS_DRAWS = 200  # at most, evenly spaced: its cost grows with their square
@@ -57,7 +58,7 @@ def judge(
     """
     require_bins(bins)
     require_level(level)
-    x, y = as_pair(data, belief.posterior.mean, "data")
+    x, y = as_pair(data, like(belief.posterior), "data")
     draws = belief.predict(x, samples, seed)
     y = belief.likelihood.check(draws.outputs[0], y)
     unseen = None if out_of_distribution is None else belief.predict(out_of_distribution, samples, seed)

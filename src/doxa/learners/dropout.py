@@ -9,11 +9,12 @@ from typing import Any
 
 from torch import Tensor
 
-from doxa.contracts import Prior, Problem, Schedule, Training
+from doxa.collectors.last import Last
+from doxa.contracts import Prior, Problem, Schedule
 from doxa.errors import BadInput
+from doxa.gradients.point import PointGradient
 from doxa.kl_weights import uniform
 from doxa.layout import settle
-from doxa.learners.point import PointTraining
 from doxa.noise.interception import Apply, Site
 from doxa.noise.source import Source, kept
 from doxa.posteriors import dropout as posterior
@@ -47,7 +48,8 @@ class Dropout:
         """What learners must have in common to work as one program."""
         return Dropout, self.rate, self.input_rate
 
-    def start(self, problem: Problem, fleet: Sequence[Dropout]) -> Training:
+    def start(self, problem: Problem, fleet: Sequence[Dropout]) -> PointGradient:
+        """By the weights, of nets whose rows lose channels on the way."""
         layout, uses = problem.layout, problem.uses
         masked = masks(layout, uses, self.rate, self.input_rate)
         if not masked:
@@ -67,7 +69,7 @@ class Dropout:
             found = ((name, uses.single[name]) for name in rates)
             return [Site(name, leaves[name], None, None, None, use.channel_axis, use.row_axes) for name, use in found]
 
-        return PointTraining(
+        return PointGradient(
             problem,
             priors,
             [None if own is None else partial(slope, own) for own in priors],
@@ -77,6 +79,13 @@ class Dropout:
             rule=partial(drop, rates),
             drawn=partial(masked_by, masked),
         )
+
+    def optimiser(self, fleet: Sequence[Dropout]) -> None:
+        """Whichever is asked for."""
+
+    def collector(self, fleet: Sequence[Dropout]) -> Last:
+        """The last weights."""
+        return Last()
 
 
 def drop(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch import Tensor
 
-from doxa.contracts import Now, Training
+from doxa.contracts import Schedule
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Gradient, State
+from doxa.engine.recipes import GaussianSlopes, GradientRows, group_numbers, rows_of
+from doxa.engine.states import restore
 from doxa.errors import BadInput, require_positive
-from doxa.flat import Moments, Pace
+from doxa.flat import Corrections, Moments, adam, corrections, decays, descend
 
 
 @dataclass(frozen=True)
@@ -31,25 +38,57 @@ class Adam:
                 raise BadInput(f"{name} must lie between 0 and 1, 1 excluded; got {decay}")
         require_positive("small", self.small)
 
-    def start(self, training: Training) -> AdamAtWork:
-        return AdamAtWork(self, training)
+    def start(self, gradient: Gradient) -> AdamStepper:
+        """Adam for a gradient's parameters."""
+        return AdamStepper(self, gradient)
 
 
-class AdamAtWork:
-    """Adam with what it remembers of every parameter."""
+class AdamStepper:
+    """Adam with what it remembers of every parameter, a step of each group being counted by itself."""
 
-    def __init__(self, settings: Adam, training: Training) -> None:
-        self.settings, self.training = settings, training
-        self.moments = [Moments.of(p.detach()) for p in training.parameters]
+    eager = None
 
-    def corrections(self, number: int) -> tuple[float, float]:
+    def __init__(self, settings: Adam, gradient: Gradient) -> None:
+        self.settings, self.decays = settings, decays(settings.first, settings.second, settings.small)
+        self.values = {p.name: p.values for p in gradient.parameters}
+        self.moments = {name: Moments.of(values) for name, values in self.values.items()}
+        _, self.groups = group_numbers(gradient)
+
+    def schedules(self) -> dict[str, Sequence[Schedule]]:
+        return {}
+
+    def numbers(self, count: int) -> tuple[float, float]:
         """What the start has left of both moments at a step, counted from 1."""
-        return 1 - self.settings.first**number, 1 - self.settings.second**number
+        return corrections(count, self.settings.first, self.settings.second)
 
-    def step(self, now: Now, rates: Tensor, corrections: tuple[float, float] | Tensor) -> None:
-        s = self.settings
-        self.training.descend(now, Pace(rates, corrections, s.first, s.second, s.small), self.moments)
+    @torch.no_grad()
+    def step(self, gradient: Gradient, context: StepContext) -> None:
+        for recipe in gradient.slopes(context):
+            if isinstance(recipe, GaussianSlopes):
+                self._descend(recipe, context)
+                continue
+            for rows in rows_of(recipe, self.values):
+                group = self.groups[rows.parameter]
+                self._step(rows, context.rates[group], context.scalars[group])
 
-    def state(self) -> dict[str, Tensor]:
-        names = (("mean", "square"),) * len(self.moments)
-        return {f"{i}.{n}": getattr(m, n) for i, m in enumerate(self.moments) for n in names[i]}
+    def _descend(self, recipe: GaussianSlopes, context: StepContext) -> None:
+        """In the same pass that makes the gradient; mean and scale of a belief are one group."""
+        group, span = self.groups["mean"], recipe.span
+        of_mean, of_rho = self.moments["mean"].part(span), self.moments["rho"].part(span)
+        descend(recipe.slopes, of_mean, of_rho, context.rates[group], context.scalars[group], self.decays)
+
+    def _step(self, recipe: GradientRows, rates: Tensor, left: Corrections) -> None:
+        """Along a gradient that is there."""
+        if recipe.decay is not None:
+            recipe.values.mul_(1 - (rates.clamp_min(0) * recipe.decay)[:, None])
+        if recipe.rate is not None:
+            rates = torch.where(rates < 0, rates, rates * recipe.rate)
+        moments = self.moments[recipe.parameter].part(recipe.span)
+        adam(recipe.values, recipe.rows, moments, rates, left, self.decays)
+
+    def state(self) -> State:
+        each = enumerate(self.moments.values())
+        return State({f"{i}.{name}": getattr(m, name) for i, m in each for name in ("mean", "square")})
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        restore(self.state().tensors, tensors)

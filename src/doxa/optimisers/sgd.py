@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from doxa.contracts import Now, Training
+from doxa.contracts import Schedule
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Gradient, State
+from doxa.engine.recipes import empty_gradients, group_numbers, materialised
+from doxa.engine.states import restore
 from doxa.errors import BadInput
 
 
@@ -26,32 +32,43 @@ class Sgd:
         if not 0 <= self.momentum < 1:
             raise BadInput(f"momentum must lie between 0 and 1, 1 excluded; got {self.momentum}")
 
-    def start(self, training: Training) -> SgdAtWork:
-        return SgdAtWork(self, training)
+    def start(self, gradient: Gradient) -> SgdStepper:
+        """Gradient descent for a gradient's parameters."""
+        return SgdStepper(self, gradient)
 
 
-class SgdAtWork:
+class SgdStepper:
     """Gradient descent with the momentum of every parameter."""
 
-    def __init__(self, settings: Sgd, training: Training) -> None:
-        self.settings, self.training = settings, training
-        self.velocity = [torch.zeros_like(p) for p in training.parameters] if settings.momentum else []
+    eager = None
 
-    def corrections(self, number: int) -> tuple[float, float]:
-        """None that it would need."""
-        return 1.0, 1.0
+    def __init__(self, settings: Sgd, gradient: Gradient) -> None:
+        self.settings = settings
+        self.values = {p.name: p.values for p in gradient.parameters}
+        self.slopes = empty_gradients(gradient)
+        self.velocity = {n: torch.zeros_like(v) for n, v in self.values.items()} if settings.momentum else {}
+        _, self.groups = group_numbers(gradient)
+
+    def schedules(self) -> dict[str, Sequence[Schedule]]:
+        return {}
+
+    def numbers(self, count: int) -> tuple[float, ...]:
+        return ()
 
     @torch.no_grad()
-    def step(self, now: Now, rates: Tensor, corrections: tuple[float, float] | Tensor) -> None:
-        self.training.fill_gradients(now)
-        rate, awake = rates[:, None], (rates >= 0)[:, None]  # a negative one rests
-        for i, p in enumerate(self.training.parameters):
-            assert p.grad is not None
-            along = p.grad
+    def step(self, gradient: Gradient, context: StepContext) -> None:
+        materialised(gradient, context, self.slopes)
+        rates = [(own[:, None], context.active(group)) for group, own in enumerate(context.rates)]
+        for name, values in self.values.items():
+            (rate, awake), along = rates[self.groups[name]], self.slopes[name]
             if self.velocity:
-                new = self.velocity[i] * self.settings.momentum + p.grad
-                along = self.velocity[i].copy_(torch.where(awake, new, self.velocity[i]))
-            p.sub_(torch.where(awake, rate * along, 0))
+                velocity = self.velocity[name]
+                new = velocity * self.settings.momentum + along
+                along = velocity.copy_(torch.where(awake, new, velocity))
+            values.sub_(torch.where(awake, rate * along, 0))
 
-    def state(self) -> dict[str, Tensor]:
-        return {f"{i}.velocity": v for i, v in enumerate(self.velocity)}
+    def state(self) -> State:
+        return State({f"{i}.velocity": v for i, v in enumerate(self.velocity.values())})
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        restore(self.state().tensors, tensors)

@@ -3,67 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from doxa.contracts import Now, Training
+from doxa.contracts import Moment, Schedule
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Gradient, State
+from doxa.engine.recipes import empty_gradients, group_numbers, materialised
 from doxa.errors import BadInput, BrokenFile
 
 Make = Callable[[Sequence[Tensor]], torch.optim.Optimizer]
 
 
-class TorchAtWork:
+@dataclass(frozen=True)
+class Torchs:
+    """Whatever `make` makes of a net's tensors; with `own_rates` it keeps the learning rates that it was made with."""
+
+    make: Make
+    own_rates: bool = False
+
+    def start(self, gradient: Gradient) -> TorchStepper:
+        """One for each net."""
+        return TorchStepper(self.make, gradient, self.own_rates)
+
+
+class TorchStepper:
     """Optimisers that torch or its user has made, each stepped with the finished gradients of its own net.
 
-    A net's tensors are vectors, its rows of the training's parameters: what an optimiser takes over all of a tensor, a
-    norm or a root mean square, never mixes nets.
+    A net's tensors are vectors, its rows of the gradient's parameters: what an optimiser takes over all of a tensor, a
+    norm or a root mean square, never mixes nets. A parameter that rests while others step has no gradient then.
     """
 
-    def __init__(self, make: Make, training: Training, own_rates: bool) -> None:
-        self.training, self.own_rates = training, own_rates
-        self.tensors = [[p.detach()[k].requires_grad_() for p in training.parameters] for k in range(training.nets)]
+    eager = "the optimiser is torch's; doxa.optimisers can be"
+
+    def __init__(self, make: Make, gradient: Gradient, own_rates: bool) -> None:
+        self.own_rates = own_rates
+        self.names = [p.name for p in gradient.parameters]
+        self.slopes = empty_gradients(gradient)
+        _, self.groups = group_numbers(gradient)
+        nets = len(gradient.parameters[0].values)
+        self.tensors = [[p.values[k].requires_grad_() for p in gradient.parameters] for k in range(nets)]
         self.made = [_made(make, own) for own in self.tensors]
 
-    def corrections(self, number: int) -> tuple[float, float]:
-        """They keep their own."""
-        return 1.0, 1.0
+    def schedules(self) -> dict[str, Sequence[Schedule]]:
+        return {"rate": [partial(_rate, made) for made in self.made]} if self.own_rates else {}
 
-    def step(self, now: Now, rates: Tensor, corrections: tuple[float, float] | Tensor) -> None:
-        self.training.fill_gradients(now)
-        for k, rate in enumerate(rates.tolist()):
-            if rate >= 0:  # a negative one rests
-                self._step(k, rate)
+    def numbers(self, count: int) -> tuple[float, ...]:
+        return ()
 
-    def _step(self, net: int, rate: float) -> None:
-        for tensor, p in zip(self.tensors[net], self.training.parameters, strict=True):
-            tensor.grad = None if p.grad is None else p.grad[net]
+    def step(self, gradient: Gradient, context: StepContext) -> None:
+        assert context.exact is not None
+        materialised(gradient, context, self.slopes)
+        for k in range(len(self.made)):
+            self._step(k, [float(context.exact[self.groups[name]][k]) for name in self.names])
+
+    def _step(self, net: int, rates: Sequence[float]) -> None:
+        if max(rates) < 0:  # a negative one rests
+            return
+        for tensor, name, rate in zip(self.tensors[net], self.names, rates, strict=True):
+            tensor.grad = self.slopes[name][net] if rate >= 0 else None
         made = self.made[net]
         if not self.own_rates:
             for group in made.param_groups:
-                group["lr"] = rate
+                group["lr"] = max(rates)
         made.step()
 
-    @property
-    def rates(self) -> list[float]:
-        """Of each net, the first group's, as its optimiser has it."""
-        return [float(made.param_groups[0]["lr"]) for made in self.made]
-
-    def state(self) -> dict[str, Tensor]:
-        """Their tensors, by net, parameter and name; they are there after the first step."""
-        return {name: v for name, v in self._each() if isinstance(v, Tensor)}
-
-    def numbers(self) -> dict[str, Any]:
-        """What else they remember."""
-        found = {name: v for name, v in self._each() if not isinstance(v, Tensor)}
-        for name, value in found.items():
+    def state(self) -> State:
+        """By net, parameter and name; it is there after the first step."""
+        found = dict(self._each())
+        tensors = {name: v for name, v in found.items() if isinstance(v, Tensor)}
+        numbers = {name: v for name, v in found.items() if name not in tensors}
+        for name, value in numbers.items():
             if not (value is None or isinstance(value, bool | int | float)):
                 raise BadInput(f"the optimiser's {name} is a {type(value).__name__}, which cannot be saved exactly")
-        return found
+        return State(tensors, numbers=numbers)
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        """Go on where a state was saved."""
         states: list[dict[int, dict[str, Any]]] = [{} for _ in self.made]
         for name, value in (*tensors.items(), *numbers.items()):
             net, index, field = _parsed(name, len(states))
@@ -76,6 +95,11 @@ class TorchAtWork:
             for i, own in made.state_dict()["state"].items():
                 for name, value in own.items():
                     yield f"{k}.{i}.{name}", value
+
+
+def _rate(made: torch.optim.Optimizer, moment: Moment) -> float:
+    """The first group's, as an optimiser has it."""
+    return float(made.param_groups[0]["lr"])
 
 
 def _made(make: Make, tensors: Sequence[Tensor]) -> torch.optim.Optimizer:

@@ -19,8 +19,7 @@ from doxa.progress import told
 from doxa.search.ask_tell import Search, settings_of
 from doxa.search.engines.contract import Engine, Exchange
 from doxa.search.engines.in_process import engine_of
-from doxa.search.saved import File
-from doxa.search.under_way import accompany, pursue
+from doxa.search.under_way import Keeping, follow, pursue
 
 Objective = Callable[[Tensor], Any]
 
@@ -57,7 +56,7 @@ class Minimising:
 
     def follow(self, exchange: Exchange) -> None:
         """Go on beside the search that this is a copy of, by what it and all others find."""
-        accompany(self, exchange)
+        follow(self, exchange)
 
     def generation(self, exchange: Exchange) -> None:
         """Have every point evaluated, and tell the search."""
@@ -175,12 +174,12 @@ def minimise(
         "seeks": "highest" if isinstance(f, Negative) else "lowest",
         **describe(search.settings),
     }
-    file = File(KIND, checkpoint, asked, whole("checkpoint_every", checkpoint_every), resume)
-    pursue(under_way, crew, file, progress)
+    keeping = Keeping(KIND, checkpoint, asked, whole("checkpoint_every", checkpoint_every), resume)
+    work = pursue(under_way, crew, keeping, progress)
     try:
         under_way.try_mean()
     except Exception as error:
-        raise file.broken_off(under_way, error) from error.__cause__
+        raise work.broken_off(error) from error.__cause__
     return under_way.found()
 
 

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from doxa import learners, likelihoods, rates
+from doxa import learners, likelihoods, priors, rates
 from doxa.errors import BadInput, Interrupted
+from doxa.gradients.variational import VariationalGradient
 from doxa.judge import bandits
 from doxa.judge.bandits.game import Game
 from doxa.judge.bandits.scene import BATCHES
-from doxa.learners.variational import VariationalTraining
 from doxa.philox import Stream, fill_uniform
 from doxa.randomness import seed_of
 from judge.bandits.small import LEARNERS, PAIRS, POLICIES, RULES, bandit, net, numbers, played
@@ -58,7 +58,7 @@ def test_an_agent_is_what_it_is_alone(learner: str, policy: str) -> None:
 def test_a_game_resumes_to_the_bit(learner: str, policy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     agents = three(learner, policy)
     whole = played(agents, checkpoint=tmp_path / "whole")
-    turn, left = Game._turn, [7]
+    turn, left = Game._act, [7]
 
     def interrupting(game: Game, *args: Any) -> None:
         turn(game, *args)
@@ -66,7 +66,7 @@ def test_a_game_resumes_to_the_bit(learner: str, policy: str, monkeypatch: pytes
         if left[0] == 0:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Game, "_turn", interrupting)
+    monkeypatch.setattr(Game, "_act", interrupting)
     with pytest.raises(Interrupted, match="step 7 of 12"):
         played(agents, checkpoint=tmp_path / "cut")
     found = played(agents, checkpoint=tmp_path / "cut", resume=True)
@@ -141,13 +141,13 @@ def test_a_game_is_the_plain_loop() -> None:
 def test_the_kl_is_weighed_by_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """The free energy of the memory: KL over as many things as there are, 1/4096 once it is full as the document's."""
     seen: list[float] = []
-    step = VariationalTraining.step
+    evaluate = VariationalGradient.evaluate
 
-    def watched(training: Any, batch: Any, now: Any) -> Any:
-        seen.append(float(now.weights[0]))
-        return step(training, batch, now)
+    def watched(gradient: Any, batch: Any, context: Any) -> Any:
+        seen.append(float(context.kl_weight[0]))
+        return evaluate(gradient, batch, context)
 
-    monkeypatch.setattr(VariationalTraining, "step", watched)
+    monkeypatch.setattr(VariationalGradient, "evaluate", watched)
     played([bandits.agent(LEARNERS["local"], bandits.thompson())], steps=6, memory=10, prefill=7, updates=1)
     assert seen == pytest.approx([1 / n for n in (8, 9, 10, 10, 10, 10)])
 
@@ -230,3 +230,17 @@ def test_bad_input_is_told_why(tmp_path: Path) -> None:
         bandits.play(nn.Linear(7, 2).double(), bandit(), [agent], **RULES)
     with pytest.raises(BadInput):
         bandits.play(net(), bandit(), [agent], **{**RULES, "likelihood": likelihoods.categorical()})
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        learners.langevin(priors.gaussian(1.0)),
+        learners.swa(),
+        learners.ema(),
+        learners.ensemble(learners.swa(), 2),
+    ],
+)
+def test_learners_that_keep_their_way_do_not_play(learner: Any) -> None:
+    with pytest.raises(BadInput, match=r"an agent acts on what it believes now.*use point"):
+        played([bandits.agent(learner, bandits.greedy())])

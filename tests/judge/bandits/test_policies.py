@@ -109,8 +109,8 @@ def test_the_posterior_of_neural_linear_is_the_closed_form() -> None:
     agents = [bandits.agent(LEARNERS["point"], bandits.neural_linear(s), seed=s_) for s, s_ in ((scale, 0), (2.0, 1))]
     members = [Member(net(a.seed), a.learner, a.seed, a.lr) for a in agents]
     rules = Rules(steps=5, updates=1, batch_size=4, memory=16, prefill=11)
-    game = begun(members, bandit(), agents, likelihoods.gaussian(sigma), optimisers.adam(), None, rules)
-    policy = game.policy
+    _, turns, _ = begun(members, bandit(), agents, likelihoods.gaussian(sigma), optimisers.adam(), None, rules)
+    game, policy = turns.game, turns.game.policy
     policy.refresh(torch.tensor([11]))
     for k, prior in enumerate((scale, 2.0)):
         one = members[k].net

@@ -2,62 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from functools import partial
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from doxa import capture, native
+from doxa.engine import capture
+from doxa.engine import run as driven
+from doxa.engine.checkpoint import Checkpointer
+from doxa.engine.run import Run
 from doxa.judge import bandits
-from doxa.judge.bandits import game as module
-from doxa.judge.bandits.game import Game
 from judge.bandits.small import PAIRS, RULES, bandit, net, numbers, played
 from judge.bandits.test_play import three
-from test_capture import Graph, Stream
+from test_capture import Record, record
 
-
-@pytest.fixture
-def record(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
-    """From its call on, steps of games are recorded and replayed; it returns a list of those that warm up."""
-    monkeypatch.setattr(native, "library", lambda: None)
-    written = Game._turn_in_memory
-    under_way: list[Graph] = []
-    warmed: list[int] = []
-
-    def step(game: Game) -> None:
-        if under_way:
-            under_way[-1].noted = partial(written, game)
-            return
-        warmed.append(int(game.clock))
-        written(game)
-
-    @contextmanager
-    def recording(graph: Graph, pool: None, stream: Stream) -> Iterator[None]:
-        under_way.append(graph)
-        yield
-        under_way.pop()
-
-    def begin() -> list[int]:
-        stand_ins = {"Stream": Stream, "current_stream": Stream, "CUDAGraph": Graph, "graph": recording}
-        for name, stand_in in {**stand_ins, "stream": lambda stream: nullcontext()}.items():
-            monkeypatch.setattr(torch.cuda, name, stand_in)
-        monkeypatch.setattr(Game, "_turn_in_memory", step)
-        monkeypatch.setattr(Game, "_fast", lambda game: game._recorded(False))
-        return warmed
-
-    return begin
+__all__ = ["record"]  # a fixture
 
 
 @pytest.mark.parametrize(("learner", "policy"), PAIRS)
 def test_a_recorded_game_is_the_written_one(
-    learner: str, policy: str, record: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
+    learner: str, policy: str, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over several spans of the tables in memory."""
-    monkeypatch.setattr(module, "SPAN", 5)
+    monkeypatch.setattr(sys.modules["doxa.judge.bandits.play"], "SPAN", 5)
     agents = three(learner, policy)
     written = played(agents)
     warmed = record()
@@ -65,35 +34,59 @@ def test_a_recorded_game_is_the_written_one(
         assert torch.equal(one.taken, other.taken)
         for found, right in zip(numbers(one), numbers(other), strict=True):
             torch.testing.assert_close(found, right, rtol=1e-9, atol=1e-11)
-    assert warmed == [0] * capture.WARM
+    assert warmed == [None] * capture.WARM
 
 
 @pytest.mark.parametrize(("learner", "policy"), [("shared", "thompson, two"), ("point", "curious")])
 def test_a_recorded_game_resumes_to_the_byte(
-    learner: str, policy: str, record: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    learner: str, policy: str, record: Record, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Saved in the middle of it by the clock, as long games are; warming up again leaves no trace."""
     record()
     agents = three(learner, policy)
     played(agents, checkpoint=tmp_path / "whole")
-    monkeypatch.setattr(module, "SPAN", 4)
-    save = Game.save
+    monkeypatch.setattr(sys.modules["doxa.judge.bandits.play"], "SPAN", 4)
+    save = Checkpointer.save
 
     class Enough(Exception):
         pass
 
-    def once(game: Game) -> None:
-        save(game)
-        if game.done == 8:
+    def once(file: Checkpointer, work: Any) -> None:
+        save(file, work)
+        if work.done == 8:
             raise Enough
 
-    monkeypatch.setattr(Game, "save", once)
+    monkeypatch.setattr(Checkpointer, "save", once)
     with pytest.raises(Enough):
         played(agents, checkpoint=tmp_path / "cut", checkpoint_every=8)
-    monkeypatch.setattr(Game, "save", save)
+    monkeypatch.setattr(Checkpointer, "save", save)
     played(agents, checkpoint=tmp_path / "cut", resume=True)
     files = [(tmp_path / name / "checkpoint.doxa").read_bytes() for name in ("whole", "cut")]
     assert files[0] == files[1]
+
+
+def test_a_recorded_game_goes_on_with_one_step_left(record: Record, tmp_path: Path) -> None:
+    """Warming up does not run past its end."""
+    record()
+    agents = three("point", "greedy")
+    whole = played(agents, checkpoint=tmp_path / "whole")
+    save = Checkpointer.save
+
+    class Enough(Exception):
+        pass
+
+    def once(file: Checkpointer, work: Any) -> None:
+        save(file, work)
+        if work.done == 11:
+            raise Enough
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpointer, "save", once)
+        with pytest.raises(Enough):
+            played(agents, checkpoint=tmp_path / "cut", checkpoint_every=11)
+    found = played(agents, checkpoint=tmp_path / "cut", resume=True)
+    assert all(torch.equal(one.taken, other.taken) for one, other in zip(found, whole, strict=True))
+    assert len(played(agents, steps=1)) == 3
 
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
@@ -109,7 +102,7 @@ def on_the_device(agents: Any, **more: Any) -> list[bandits.Outcome]:
 def test_captured_is_eager_to_the_bit_on_the_device(learner: str, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     agents = three(learner, policy)
     captured = on_the_device(agents)
-    monkeypatch.setattr(Game, "_fast", lambda game: None)
+    monkeypatch.setattr(driven, "captured", lambda run, steps: None)
     for one, other in zip(captured, on_the_device(agents), strict=True):
         assert torch.equal(one.taken, other.taken)
         assert all(torch.equal(a, b) for a, b in zip(numbers(one), numbers(other), strict=True))
@@ -119,22 +112,22 @@ def test_captured_is_eager_to_the_bit_on_the_device(learner: str, policy: str, m
 def test_a_game_resumes_to_the_byte_on_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agents = three("shared", "thompson, two")
     on_the_device(agents, checkpoint=tmp_path / "whole")
-    monkeypatch.setattr(module, "SPAN", 10)
-    turn, left = Game._begin, [3]
+    monkeypatch.setattr(sys.modules["doxa.judge.bandits.play"], "SPAN", 10)
+    lay_out, left = Run._lay_out, [3]
 
     class Enough(Exception):
         pass
 
-    def counting(game: Game) -> int:
+    def counting(run: Run, unit: int) -> None:
         left[0] -= 1
         if left[0] < 0:
             raise Enough
-        return turn(game)
+        lay_out(run, unit)
 
-    monkeypatch.setattr(Game, "_begin", counting)
+    monkeypatch.setattr(Run, "_lay_out", counting)
     with pytest.raises(Enough):
         on_the_device(agents, checkpoint=tmp_path / "cut", checkpoint_every=10)
-    monkeypatch.setattr(Game, "_begin", turn)
+    monkeypatch.setattr(Run, "_lay_out", lay_out)
     on_the_device(agents, checkpoint=tmp_path / "cut", resume=True)
     files = [(tmp_path / name / "checkpoint.doxa").read_bytes() for name in ("whole", "cut")]
     assert files[0] == files[1]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from doxa.contracts import Learner, Schedule
+from doxa.contracts import Schedule
+from doxa.engine.contracts import Learner
 from doxa.errors import BadInput, require_positive, whole
 from doxa.judge.bandits.scene import Policy
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from doxa.engine.contracts import State
 from doxa.errors import BadInput
 from doxa.judge.bandits.bandit import below
 from doxa.judge.bandits.scene import OWN, Deciding, Scene
@@ -48,7 +49,7 @@ class GreedyAtWork:
 
     def choose(self, x: Tensor, stream: Stream) -> Tensor:
         scene = self.scene
-        expected = scene.rewards(scene.training.mean.detach(), scene.of_nets(x))
+        expected = scene.rewards(scene.beliefs.mean, scene.of_nets(x))
         best = expected.view(scene.agents, scene.nets, -1).mean(1).argmax(1)
         if not self.explores:
             return best
@@ -60,5 +61,5 @@ class GreedyAtWork:
     def refresh(self, count: Tensor) -> None:
         pass
 
-    def state(self) -> dict[str, Tensor]:
-        return {}
+    def state(self) -> State:
+        return State()

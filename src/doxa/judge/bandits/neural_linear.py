@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from doxa.engine.contracts import State
 from doxa.errors import BadInput, require_positive, whole
 from doxa.judge.bandits.scene import DRAWS, Deciding, Scene
 from doxa.layout import call
@@ -70,7 +71,7 @@ class NeuralLinearAtWork:
         return torch.cat([met[0], torch.ones_like(met[0][:, :1])], 1)
 
     def choose(self, x: Tensor, stream: Stream) -> Tensor:
-        phi = self.scene.run(self.features, self.scene.training.mean.detach(), x)
+        phi = self.scene.run(self.features, self.scene.beliefs.mean, x)
         z = torch.empty_like(self.mean)
         fill_normals(z, stream.other(DRAWS))
         drawn = self.mean + (self.factor @ z[:, :, None])[:, :, 0]
@@ -83,7 +84,7 @@ class NeuralLinearAtWork:
         self.age += 1
 
     def _refresh(self, count: Tensor) -> None:
-        scene, flat = self.scene, self.scene.training.mean.detach()
+        scene, flat = self.scene, self.scene.beliefs.mean
         size = self.mean.shape[1]
         gram, cross = (torch.zeros(scene.agents, size, n, dtype=torch.float64, device=flat.device) for n in (size, 1))
         known = torch.arange(scene.replay.size, device=flat.device) < count
@@ -112,7 +113,7 @@ class NeuralLinearAtWork:
     @torch.no_grad()
     def _require_the_last(self, x: Tensor) -> None:
         """Refuse a net that does more after its last linear map."""
-        scene, one = self.scene, self.scene.training.mean.detach()[:1]
+        scene, one = self.scene, self.scene.beliefs.mean[:1]
         weights = {k: w[0] for k, w in scene.problem.layout.weights(one).items()}
         buffers = {k: b[0] for k, b in scene.buffers.items()}
         outputs = call(scene.problem.net, weights, buffers, x)
@@ -126,8 +127,8 @@ class NeuralLinearAtWork:
                 "neural_linear needs a net that ends with its last nn.Linear: this one does something to its output"
             )
 
-    def state(self) -> dict[str, Tensor]:
-        return {"mean": self.mean, "factor": self.factor, "age": self.age}
+    def state(self) -> State:
+        return State(moving={"mean": self.mean, "factor": self.factor, "age": self.age})
 
 
 def _last_linear(net: nn.Module) -> nn.Linear:

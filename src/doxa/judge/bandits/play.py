@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,13 @@ import torch
 from torch import nn
 
 from doxa.checkpoint import describe
+from doxa.collectors.last import Last, LastCollector
 from doxa.contracts import Likelihood
+from doxa.engine.checkpoint import Checkpointer
+from doxa.engine.contracts import Learner
+from doxa.engine.driver import drive
+from doxa.engine.members import Members, each_net
+from doxa.engine.run import Calendar, Run, at_work
 from doxa.errors import BadInput, Interrupted, whole
 from doxa.feed import InMemory
 from doxa.fit import Member, keys, on, pose, require_members
@@ -23,12 +29,16 @@ from doxa.judge.bandits.agent import Agent
 from doxa.judge.bandits.bandit import Bandit
 from doxa.judge.bandits.game import Game, Rules
 from doxa.judge.bandits.outcome import Outcome
-from doxa.layout import lay_out, mode
+from doxa.judge.bandits.turns import SPAN, Turns
+from doxa.layout import lay_out
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
 from doxa.progress import Progress
-from doxa.randomness import isolated, seed_of
+from doxa.randomness import seed_of
+from doxa.rates import constant
 from doxa.threads import threads
+
+STATE = "doxa.bandits"  # the kind of its checkpoints
 
 
 def play(
@@ -69,6 +79,7 @@ def play(
         raise BadInput(f"bandit must be a doxa.judge.bandits.Bandit, e.g. mushrooms(); got {type(bandit).__name__}")
     for own, agent in zip(nets, agents, strict=True):
         require_members(own, agent.learner, likelihood, None, None)
+        _require_playing(agent.learner)
     optimiser = Adam() if optimiser is None else optimiser
     if not isinstance(optimiser, Adam | Sgd):
         raise BadInput("optimiser must be one of doxa.optimisers, whose steps need no word from the CPU: e.g. adam()")
@@ -92,18 +103,27 @@ def play(
             part = f"part {number + 1}/{len(groups)}, " if len(groups) > 1 else ""
             folder = root if root is None or len(groups) == 1 else root / f"part-{number}"
             members = [Member(nets[k], agents[k].learner, agents[k].seed, agents[k].lr) for k in group]
-            game = begun(members, bandit, [agents[k] for k in group], likelihood, optimiser, device, rules)
-            game.folder, game.every = folder, every
-            game.reopen(resume)
-            if stop.is_set() and game.done < rules.steps:
-                raise Interrupted(f"stopped before part {number + 1} of {len(groups)} of the game")
-            where = game.words.device
-            here = torch.cuda.device(where) if where.type == "cuda" else nullcontext()
-            few = threads(members[0].net, rules.batch_size * len(members))
-            with here, few, isolated(where), mode(members[0].net, training=True), torch.enable_grad():
-                game.go(stop, Progress(progress, rules.steps, 1, game.done, len(group), part, "step"))
-            ends = [replace(o, belief=game.belief(i)) for i, o in enumerate(game.outcomes())]
-            found |= dict(zip(group, ends, strict=True))
+            run, turns, settings = begun(
+                members, bandit, [agents[k] for k in group], likelihood, optimiser, device, rules
+            )
+            file = Checkpointer(
+                STATE, "game", folder, settings, due=partial(_due, every), instead="", tells_values=False
+            )
+            try:
+                file.reopen(run, resume)
+                if stop.is_set() and not run.finished:
+                    raise Interrupted(f"stopped before part {number + 1} of {len(groups)} of the game")
+                shown = Progress(progress, rules.steps, 1, run.done, len(group), part, "step")
+                turns.shown = shown.bar is not None
+                with threads(members[0].net, rules.batch_size * len(members)), at_work(run.problem, run.device):
+                    if not run.finished:
+                        # By all steps, not by those left: a game that is resumed must run on the same kernels.
+                        run.record(run.calendar.units * run.source.period)
+                    drive(run, file, shown, stop)
+                ends = [replace(o, belief=turns.belief(i)) for i, o in enumerate(turns.outcomes())]
+                found |= dict(zip(group, ends, strict=True))
+            finally:
+                run.release()
     return [found[k] for k in range(len(agents))]
 
 
@@ -120,6 +140,21 @@ def _agents(agents: Any) -> list[Agent]:
     return found
 
 
+def _require_playing(learner: Learner) -> None:
+    """Refuse a learner whose steps or whose way of keeping a game has no use for."""
+    if learner.optimiser([learner]) is None and isinstance(learner.collector([learner]), Last):
+        return
+    raise BadInput(
+        f"an agent acts on what it believes now, by steps of the game's optimiser, and {type(learner).__name__} keeps "
+        "its way or takes steps of its own: use point, dropout, variational, a search, or an ensemble of these"
+    )
+
+
+def _due(every: int, done: int) -> bool:
+    """Whether a game is saved after so many steps."""
+    return done % every == 0
+
+
 def begun(
     members: Sequence[Member],
     bandit: Bandit,
@@ -128,15 +163,15 @@ def begun(
     optimiser: Adam | Sgd,
     device: torch.device | str | None,
     rules: Rules,
-) -> Game:
-    """A game before its first step."""
+) -> tuple[Run, Turns, dict[str, Any]]:
+    """A game before its first step, who watches over it, and its settings."""
     _, start = lay_out(members[0].net)
     like = on(device, start[:1])
-    source = InMemory(bandit.inputs.to(like), bandit.expected.reshape(-1).to(like), rules.batch_size)
-    problem = pose(members, source, likelihood, None, like.device, None)
-    training = members[0].learner.start(problem, [one.learner for one in members])
+    rows = InMemory(bandit.inputs.to(like), bandit.expected.reshape(-1).to(like), rules.batch_size)
+    problem = pose(members, rows, likelihood, None, like.device, None)
+    gradient = members[0].learner.start(problem, [one.learner for one in members])
     settings = {
-        "bandit": {"name": bandit.name, "data": source.fingerprint()},
+        "bandit": {"name": bandit.name, "data": rows.fingerprint()},
         "likelihood": describe(likelihood),
         "optimiser": describe(optimiser),
         "net": [describe(one.net) for one in members],
@@ -144,15 +179,22 @@ def begun(
         **asdict(rules),
     }
     words = torch.tensor([seed_of(key) for key in keys(members)], device=like.device)
-    light = replace(problem.light(), buffers=problem.buffers)
-    return Game(
-        bandit=bandit,
-        agents=agents,
+    light, nets = replace(problem.light(), buffers=problem.buffers), members[0].learner.nets
+    game = Game(bandit, agents, light, gradient, rows, words, rules)
+    rates = [agent.lr if callable(agent.lr) else constant(float(agent.lr)) for agent in agents]
+    run = Run(
         problem=light,
-        training=training,
-        optimiser=optimiser.start(training),
-        source=source,
+        members=Members(len(members), nets),
+        gradient=gradient,
+        stepper=optimiser.start(gradient),
+        collector=LastCollector(gradient),
+        source=game,
         words=words,
-        settings=settings,
-        rules=rules,
+        rates=each_net(rates, nets),
+        kl_weights=each_net([agent.learner.kl_weight for agent in agents], nets),
+        calendar=Calendar(rules.steps, 1, SPAN),
+        data=partial(rows.epoch, 0, words, 0),
     )
+    turns = Turns(run, game, agents, settings["agents"])
+    run.monitor, run.front = turns, turns
+    return run, turns, settings

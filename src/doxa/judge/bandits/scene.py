@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,7 +10,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from doxa.contracts import Problem, Training
+from doxa.contracts import Problem
+from doxa.engine.contracts import Beliefs, Gradient, State
 from doxa.judge.bandits.replay import Replay
 from doxa.layout import call, mode, precision
 from doxa.philox import Stream
@@ -28,14 +30,14 @@ class Scene:
     """Agents at work: M of them with `nets` nets each, K in all, their memories, and all that a net may be shown."""
 
     problem: Problem
-    training: Training
+    gradient: Gradient
     replay: Replay
     inputs: Tensor  # [cells, D]
     nets: int
 
     @property
     def agents(self) -> int:
-        return self.training.nets // self.nets
+        return len(self.beliefs.mean) // self.nets
 
     def of_nets(self, per_agent: Tensor) -> Tensor:
         """A row for each net [K, ·], of one for each agent [M, ·]."""
@@ -44,8 +46,13 @@ class Scene:
     @property
     def buffers(self) -> dict[str, Tensor]:
         """Every net's buffers [K, ·], as they are."""
-        found = self.training.state().items()
+        found = self.gradient.state().tensors.items()
         return {k.removeprefix("buffers."): b for k, b in found if k.startswith("buffers.")}
+
+    @functools.cached_property
+    def beliefs(self) -> Beliefs:
+        """What is believed of every net, as it is."""
+        return self.gradient.beliefs()
 
     def run(self, ask: Ask, flat: Tensor, x: Tensor) -> Tensor:
         """What each net, with weights [K, P], answers about its rows x [K, n, D], not as a net that learns."""
@@ -78,8 +85,8 @@ class Deciding(Protocol):
         """What must be worked out anew before a step, where the CPU has a say; `count` [1] things are remembered."""
         ...
 
-    def state(self) -> dict[str, Tensor]:
-        """Every tensor that a resumed run needs, by name, by reference."""
+    def state(self) -> State:
+        """Every tensor that a resumed run needs."""
         ...
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from doxa.engine.contracts import State
 from doxa.errors import BadInput, whole
 from doxa.judge.bandits.bandit import below
 from doxa.judge.bandits.scene import A_DRAW, DRAWS, MOST_DRAWS, OWN, Deciding, Scene
@@ -38,9 +39,9 @@ class Thompson:
         return (Thompson,)
 
     def start(self, scene: Scene, fleet: Sequence[Thompson]) -> Deciding:
-        if not callable(getattr(scene.training, "draw", None)):
+        if not callable(getattr(scene.beliefs, "draw", None)):
             raise BadInput(
-                f"Thompson sampling needs draws from what is believed, and {type(scene.training).__name__} has no "
+                f"Thompson sampling needs draws from what is believed, and {type(scene.beliefs).__name__} has no "
                 "draw(stream); use a learner of doxa.learners, or the greedy policy"
             )
         return ThompsonAtWork(scene, [own.draws for own in fleet])
@@ -57,7 +58,7 @@ class ThompsonAtWork:
     def choose(self, x: Tensor, stream: Stream) -> Tensor:
         scene = self.scene
         x = scene.of_nets(x)
-        drawn = [scene.training.draw(stream.other(DRAWS + A_DRAW * s)) for s in range(self.draws)]
+        drawn = [scene.beliefs.draw(stream.other(DRAWS + A_DRAW * s)) for s in range(self.draws)]
         expected = torch.stack([scene.rewards(flat, x) for flat in drawn])
         if scene.nets > 1:
             expected = self._members(expected, stream)
@@ -76,5 +77,5 @@ class ThompsonAtWork:
     def refresh(self, count: Tensor) -> None:
         pass
 
-    def state(self) -> dict[str, Tensor]:
-        return {}
+    def state(self) -> State:
+        return State()

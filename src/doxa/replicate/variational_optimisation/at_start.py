@@ -16,10 +16,10 @@ from doxa.replicate.contract import Ask
 from doxa.replicate.variational_optimisation.pictures import pictures, placed
 from doxa.replicate.variational_optimisation.trials import dense
 from doxa.search.gaussian import Gaussian
-from doxa.search.learner import AtWork, Estimator
 from doxa.search.objectives import Objective
 from doxa.search.population import population
 from doxa.search.scene import Rows, Scene
+from doxa.search.score_function import AtWork, Estimator
 
 HIDDEN, SCALE, ROWS = (100, 100), 0.05, 128
 

@@ -14,7 +14,7 @@ import doxa
 from doxa import search
 from doxa.belief import Belief
 from doxa.checkpoint import describe
-from doxa.contracts import Learner
+from doxa.engine.contracts import Learner
 from doxa.replicate.contract import Ask
 from doxa.replicate.parts import kept
 from doxa.replicate.variational_optimisation.pictures import pictures, stretches

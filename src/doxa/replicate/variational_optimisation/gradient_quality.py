@@ -16,7 +16,7 @@ from doxa.replicate.parts import kept
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.variational_optimisation.at_start import HIDDEN, ROWS, SCALE, Start, started
 from doxa.search import shaping
-from doxa.search.learner import Estimator
+from doxa.search.score_function import Estimator
 
 LESS = Claim(
     "C-VO-9",

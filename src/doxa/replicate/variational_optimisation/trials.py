@@ -17,7 +17,7 @@ from torch import Tensor, nn
 import doxa
 from doxa.belief import Belief
 from doxa.checkpoint import describe
-from doxa.contracts import Learner
+from doxa.engine.contracts import Learner
 from doxa.judge import nll
 from doxa.replicate.contract import Ask
 from doxa.replicate.over_seeds import mean, summary

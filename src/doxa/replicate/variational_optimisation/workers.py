@@ -17,7 +17,7 @@ from doxa.replicate.parts import kept
 from doxa.replicate.show import Shown, Table
 from doxa.replicate.variational_optimisation.pictures import pictures
 from doxa.replicate.variational_optimisation.trials import at_mean, dense
-from doxa.search.learner import Estimator
+from doxa.search.score_function import Estimator
 
 WORKERS = (1, 2, 4)
 ESTIMATORS: dict[str, Estimator] = {

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 import doxa
-from doxa.contracts import Learner, Prior
+from doxa.contracts import Prior
+from doxa.engine.contracts import Learner
 from doxa.replicate.contract import Ask
 
 WIDTHS = (400, 800, 1200)

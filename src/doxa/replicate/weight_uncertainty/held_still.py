@@ -8,7 +8,10 @@ import torch
 from torch import Tensor
 
 from doxa.belief import Belief
-from doxa.contracts import Batch, Learner, Now
+from doxa.contracts import Batch
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Learner
+from doxa.engine.recipes import materialised
 from doxa.feed import InMemory
 from doxa.fit import Member, keys, pose
 from doxa.philox import Stream
@@ -25,10 +28,10 @@ class HeldStill:
         self.x, self.y = (torch.as_tensor(part).to(like) for part in data)
         members = [Member(belief.net, learner, seed) for seed in range(many)]
         problem = pose(members, InMemory(self.x, self.y, len(self.x)), belief.likelihood, None, like.device, None)
-        self.training = learner.start(problem, [learner] * many)
+        self.gradient = learner.start(problem, [learner] * many)
         with torch.no_grad():
-            for given, own in zip((like, belief.posterior.rho), self.training.parameters, strict=True):
-                own.copy_(given.expand_as(own))
+            for given, own in zip((like, belief.posterior.rho), self.gradient.parameters, strict=True):
+                own.values.copy_(given.expand_as(own.values))
         self.words = torch.tensor([seed_of(key) for key in keys(members)], device=like.device)
         self.weights = like.new_full((many,), 1 / len(self.x))
         self.generator = generator((0, "batches"))
@@ -37,13 +40,12 @@ class HeldStill:
     def losses(self, batch: int) -> Tensor:
         """Each copy's mean NLL over a batch of rows drawn with replacement [many]."""
         index = torch.randint(len(self.x), (self.many, batch), generator=self.generator).to(self.x.device)
-        self.now = Now(Stream(self.words, self.done), self.weights)
+        self.context = StepContext(Stream(self.words, self.done), self.weights, ())
         self.done += 1
-        found: Tensor = self.training.step(Batch(self.x[index], self.y[index]), self.now)
-        return found
+        return self.gradient.evaluate(Batch(self.x[index], self.y[index]), self.context)
 
     def gradients(self, batch: int) -> list[Tensor]:
         """Each copy's gradients of the free energy a row, by mean and by rho [many, ·]."""
         self.losses(batch)
-        self.training.fill_gradients(self.now)
-        return [p.grad.clone() for p in self.training.parameters if p.grad is not None]
+        found = materialised(self.gradient, self.context)
+        return [found[p.name] for p in self.gradient.parameters]

@@ -14,8 +14,9 @@ from torch import Tensor
 
 import doxa
 from doxa.belief import Belief
-from doxa.contracts import Learner, Likelihood, Prior
+from doxa.contracts import Likelihood, Prior
 from doxa.data.curve import Curve, curve
+from doxa.engine.contracts import Learner
 from doxa.judge import lppd, lppd_bias, lppd_error
 from doxa.replicate.contract import Ask
 from doxa.replicate.parts import kept

@@ -21,8 +21,7 @@ from doxa.search.episodes.pursuit import KIND, Pursuit
 from doxa.search.episodes.result import Policy
 from doxa.search.episodes.sight import blank
 from doxa.search.episodes.stage import Environment, Scenery
-from doxa.search.saved import File
-from doxa.search.under_way import pursue
+from doxa.search.under_way import Keeping, pursue
 
 # What serves policies better than the defaults of a search: few perturbations and long steps, so as to learn often.
 USUAL = {"scale": 0.5, "size": 40, "lr": 2.0}
@@ -110,7 +109,7 @@ def policy(
             "target": goal,
             "parts": crew.parts,
         }
-        pursue(pursuit, crew, File(KIND, checkpoint, asked, 1, resume), progress)
+        pursue(pursuit, crew, Keeping(KIND, checkpoint, asked, 1, resume), progress)
     return pursuit.found()
 
 

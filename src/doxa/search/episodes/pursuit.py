@@ -22,7 +22,7 @@ from doxa.search.episodes.result import Policy, Weights, episode_seeds, played
 from doxa.search.episodes.rollout import Played, rollout, unpacked
 from doxa.search.episodes.sight import Sight, blank
 from doxa.search.episodes.stage import Scenery, Stage
-from doxa.search.under_way import accompany
+from doxa.search.under_way import follow
 
 KIND = "doxa.policy_search"  # of its files
 WINDOW = 5  # generations whose episodes say how good the mean is
@@ -66,7 +66,7 @@ class Pursuit:
     def follow(self, exchange: Exchange) -> None:
         """Go on beside the search that this is a copy of, by what it and all others find."""
         with mode(self.body.net, training=False):
-            accompany(self, exchange)
+            follow(self, exchange)
 
     def generation(self, exchange: Exchange) -> None:
         """Let all perturbations play, and the mean beside them; then take the step, and learn how to see."""

@@ -10,7 +10,8 @@ from torch import nn
 
 from doxa import kl_weights, learners, noise, posteriors, rates
 from doxa.auto import by_fan_in
-from doxa.contracts import Learner, Prior, Schedule
+from doxa.contracts import Prior, Schedule
+from doxa.engine.contracts import Learner
 from doxa.nets import mlp
 from doxa.replicate.weight_uncertainty.uci_regression.ended import Ended
 

@@ -22,6 +22,15 @@ Sites = Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], Sequence[Site]]
 Named = dict[str, Tensor]
 
 
+def why_eager(problem: Problem) -> str | None:
+    """Why a net's steps cannot be recorded, in words; None where they can."""
+    if problem.uses.random:
+        return "the net draws random numbers of its own, as nn.Dropout does"
+    if any("lstm" in how or "gru" in how or "rnn" in how for how in problem.uses.other.values()):
+        return "the net is recurrent"
+    return None
+
+
 def nll(problem: Problem, leaves: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Inputs, y: Tensor) -> Tensor:
     """−(1/B) Σᵢ log p(yᵢ | net(xᵢ, w)) with the weights, and the likelihood's own parameters, among `leaves`."""
     weights = {k: v for k, v in leaves.items() if not k.startswith(LIKELIHOOD)}
@@ -36,8 +45,7 @@ class Passes:
     """Runs every net on its rows of a batch and sends the gradients back to its leaves.
 
     With several draws at once, [S · K] sets of leaves share K sets of rows. Nets that run together take turns on a
-    batch whose rows differ in shape from net to net. `compiled`, the nets run as torch.compile makes them: for steps
-    that are recorded and replayed so often that it repays.
+    batch whose rows differ in shape from net to net.
     """
 
     problem: Problem
@@ -46,7 +54,6 @@ class Passes:
     sites: Sites | None
     rule: Rule | None
     together: bool
-    compiled: bool = False
 
     def __post_init__(self) -> None:
         self.asked: dict[tuple[torch.Size, ...], list[Asked]] = {}
@@ -55,15 +62,29 @@ class Passes:
         self.sparse = [m for m in embeddings if m.sparse]
 
     def __call__(
-        self, batch: Batch, buffers: Named, draws: Sequence[tuple[Stream, float]], scale: float = 1.0
+        self,
+        batch: Batch,
+        buffers: Named,
+        draws: Sequence[tuple[Stream, float]],
+        scale: float = 1.0,
+        compiled: bool = False,
     ) -> Tensor:
-        """Each net's mean NLL [S · K], times `scale`; buffers [S · K, ·] are brought up to date in place."""
-        alone = batch.others or not (self.together or self.compiled)
-        run = self._one_by_one if alone else self._as_one
+        """Each net's mean NLL [S · K], times `scale`; buffers [S · K, ·] are brought up to date in place.
+
+        `compiled`, the nets run as torch.compile makes them: for steps that are recorded and replayed so often that it
+        repays.
+        """
         if not self.sparse:
-            return run(batch, buffers, draws, scale)
+            return self._run(batch, buffers, draws, scale, compiled)
         with dense(self.sparse):
-            return run(batch, buffers, draws, scale)
+            return self._run(batch, buffers, draws, scale, compiled)
+
+    def _run(
+        self, batch: Batch, buffers: Named, draws: Sequence[tuple[Stream, float]], scale: float, compiled: bool
+    ) -> Tensor:
+        if batch.others or not (self.together or compiled):
+            return self._one_by_one(batch, buffers, draws, scale)
+        return self._as_one(batch, buffers, draws, scale, compiled)
 
     def _one_by_one(self, batch: Batch, buffers: Named, draws: Sequence[tuple[Stream, float]], scale: float) -> Tensor:
         """The nets take turns, each draw of each, for they cannot run together or their rows differ in shape."""
@@ -96,11 +117,13 @@ class Passes:
             found[name].grad = leaf.grad[number]  # autograd adds to what is there
         return found
 
-    def _as_one(self, batch: Batch, buffers: Named, draws: Sequence[tuple[Stream, float]], scale: float) -> Tensor:
+    def _as_one(
+        self, batch: Batch, buffers: Named, draws: Sequence[tuple[Stream, float]], scale: float, compiled: bool
+    ) -> Tensor:
         noise = [] if self.sites is None else made(self._wanted(batch, buffers), draws)
         if not self.together:
             losses = [
-                self._program(False, False)(
+                self._program(False, False, compiled)(
                     self.first[k],
                     {} if self.second is None else self.second[k],
                     {name: b[k] for name, b in buffers.items()},
@@ -123,19 +146,19 @@ class Passes:
                 )
             shared = sets > nets == 1
             x, y = (take(rows.x, 0), rows.y[0]) if shared else (rows.x, rows.y)
-            found = self._program(True, shared)(self.first[0], second, buffers, x, y, noise, scale)
+            found = self._program(True, shared, compiled)(self.first[0], second, buffers, x, y, noise, scale)
         found.sum().backward()
         return found.detach()
 
-    def _program(self, together: bool, shared: bool) -> Callable[..., Tensor]:
+    def _program(self, together: bool, shared: bool, compiled: bool) -> Callable[..., Tensor]:
         """The loss of a net, or of all of them, on what it is handed; `shared`, all see the same rows."""
-        key = together, shared, self.compiled
+        key = together, shared, compiled
         if key not in self.programs:
             program = _handed(self.problem, self.sites, self.rule)
             if together:
                 rows = None if shared else 0
                 program = torch.vmap(program, in_dims=(0, 0, 0, rows, rows, 0, None), randomness="different")
-            self.programs[key] = torch.compile(program, dynamic=False) if self.compiled else program
+            self.programs[key] = torch.compile(program, dynamic=False) if compiled else program
         return self.programs[key]
 
     @torch.no_grad()

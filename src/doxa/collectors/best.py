@@ -1,0 +1,63 @@
+"""The state that scored best on validation rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from doxa.contracts import Batch
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Beliefs, Collector, Gradient, State
+
+
+class BestCollector:
+    """What another collector kept, as it stood when its net scored best: early stopping.
+
+    Prechelt (1998), Early stopping, but when?
+    """
+
+    def __init__(self, gradient: Gradient, inner: Collector) -> None:
+        self.gradient, self.inner = gradient, inner
+        self.moments, self.observe, self.beliefs = inner.moments, inner.observe, inner.beliefs
+        self.kept: dict[str, Tensor] = {}  # rows [K, ·]
+        self.known: set[int] = set()  # nets that have a best
+
+    moments: Callable[[range], Collection[int]]
+    observe: Callable[[StepContext], None]
+    beliefs: Callable[[], Beliefs]
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {**self.gradient.state().tensors, **{f"inner.{k}": t for k, t in self.inner.state().tensors.items()}}
+
+    @torch.no_grad()
+    def improved(self, nets: Sequence[int]) -> None:
+        for name, tensor in self._tensors().items():
+            if name not in self.kept:
+                self.kept[name] = tensor.clone()
+            for k in nets:
+                self.kept[name][k] = tensor[k]
+        self.known.update(nets)
+
+    @torch.no_grad()
+    def finish(self, nets: Sequence[int], data: Callable[[], Iterator[Batch]]) -> None:
+        """Put nets back to the best that they have been."""
+        for name, tensor in self._tensors().items():
+            for k in self.known.intersection(nets):
+                tensor[k] = self.kept[name][k]
+        self.inner.finish(nets, data)
+
+    def state(self) -> State:
+        inner = self.inner.state()
+        kept = {f"best.{k}": t for k, t in self.kept.items()} | {f"inner.{k}": t for k, t in inner.kept.items()}
+        moving = {f"inner.{k}": t for k, t in inner.moving.items()}
+        return State(kept, moving, {"known": sorted(self.known), "inner": dict(inner.numbers)})
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        like = self.gradient.parameters[0].values
+        self.kept = {k.removeprefix("best."): t.to(like.device) for k, t in tensors.items() if k.startswith("best.")}
+        self.known = set(numbers.get("known", ()))
+        own = {k.removeprefix("inner."): t for k, t in tensors.items() if k.startswith("inner.")}
+        self.inner.load(own, numbers.get("inner", {}))

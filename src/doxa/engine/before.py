@@ -1,0 +1,43 @@
+"""Checkpoints that were written before gradients, steppers and collectors were parts of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+PLACES = {"best.": "collector.best.", "replay.": "source.replay.", "policy.": "source.policy.", "game.": "source."}
+
+
+def translated(
+    header: Mapping[str, Any], tensors: Mapping[str, Tensor], nets: int
+) -> tuple[Mapping[str, Any], Mapping[str, Tensor]]:
+    """Header and tensors as they are written now, of members of so many nets each."""
+    if "numbers" in header:
+        return header, tensors
+    found = {_placed(name): t for name, t in tensors.items()}
+    if "training.scales" in found:  # of a search: what the last step added was in them already
+        found["training.scale_step"] = torch.zeros_like(found["training.scales"])
+    best = header.get("best_epochs", [])
+    known = [k * nets + j for k, epoch in enumerate(best) if epoch >= 0 for j in range(nets)]
+    monitor = {name: header[name] for name in ("histories", "best_epochs", "troubles") if name in header}
+    numbers = {
+        "training": {},
+        "optimiser": header.get("optimiser", {}),
+        "collector": {"known": known},
+        "source": {},
+        "monitor": monitor,
+    }
+    done = header["done"]
+    if header["format"] == "doxa.bandits":  # which counted steps of the game
+        found["source.clock"] = torch.tensor([done])
+        done *= header["settings"]["updates"] or 1
+    return {**header, "numbers": numbers, "done": done}, found
+
+
+def _placed(name: str) -> str:
+    if name == "running":
+        return "monitor.running"
+    return next((new + name.removeprefix(old) for old, new in PLACES.items() if name.startswith(old)), name)

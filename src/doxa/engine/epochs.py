@@ -1,0 +1,285 @@
+"""What is seen of a training at the end of each epoch: losses, complexity, validation, who stops, who has diverged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from doxa.belief import Belief
+from doxa.contracts import Inputs, Record
+from doxa.engine.checkpoint import CHECKPOINT, Checkpointer, versions
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import WEIGHTS, Beliefs, Gradient, Parameter, State
+from doxa.engine.recipes import materialised
+from doxa.engine.run import Run
+from doxa.engine.states import restore
+from doxa.errors import BadInput, Diverged
+from doxa.flat import FAR
+from doxa.layout import Layout, not_finite
+from doxa.progress import epoch_words
+from doxa.sweep import Question, sweep
+
+# Numbers for the record, of each of some beliefs under way.
+Watch = Callable[[list[Belief]], Sequence[Mapping[str, float]]]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Rows to be scored on, one pair a member, and how many draws of the weights that takes."""
+
+    held_out: Sequence[tuple[Inputs, Tensor]]
+    samples: int
+
+
+@dataclass(eq=False)
+class Epochs:
+    """The histories of a run's members, and which of them rest: diverged, or long without a better validation score."""
+
+    run: Run
+    file: Checkpointer
+    seeds: Sequence[int]  # one a member
+    priors: Sequence[Any]
+    settings: Sequence[dict[str, Any]]
+    validation: Validation | None = None
+    patience: int | None = None
+    watch: Watch | None = None
+    watch_every: int = 1
+    histories: list[list[dict[str, float]]] = field(init=False)
+    best_epochs: list[int] = field(init=False)
+    troubles: dict[int, str] = field(init=False, default_factory=dict)  # of members of a fleet that have diverged
+
+    def __post_init__(self) -> None:
+        self.members = self.run.members
+        self.running = torch.zeros(len(self.run.like), dtype=torch.float64, device=self.run.device)
+        self.histories, self.best_epochs = [[] for _ in self.seeds], [-1] * len(self.seeds)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy for a worker: it keeps no records."""
+        return {**self.__dict__, "watch": None}
+
+    def rests(self, member: int) -> bool:
+        """Whether a member has stopped early: it diverged, or its validation NLL has long not improved."""
+        if member in self.troubles:
+            return True
+        waited = len(self.histories[member]) - 1 - self.best_epochs[member]
+        return self.patience is not None and self.best_epochs[member] >= 0 and waited >= self.patience
+
+    @property
+    def over(self) -> bool:
+        return all(self.rests(k) for k in range(self.members.count))
+
+    def resting(self) -> list[bool]:
+        return [self.rests(k) for k in range(self.members.count) for _ in range(self.members.nets)]
+
+    def add(self, losses: Tensor) -> None:
+        self.running += losses
+
+    def check(self, losses: Tensor, context: StepContext) -> StepContext:
+        # On a GPU asking would wait for the device: there it is asked once an epoch.
+        if not bool(losses.isfinite().all()):
+            self._lose(losses.tolist(), context)
+        if not self.troubles:
+            return context
+        lost = torch.tensor([k in self.troubles for k in range(self.members.count)])
+        lost = lost.repeat_interleave(self.members.nets)
+        rates, exact = (
+            tuple(row.masked_fill(lost, -1.0) for row in rows or ()) for rows in (context.rates, context.exact)
+        )
+        return context._replace(rates=rates, exact=exact)
+
+    def _lose(self, losses: Sequence[float], context: StepContext) -> None:
+        """Let the members rest whose loss is no number; alone, it is the end."""
+        for net, loss in enumerate(losses):
+            if not math.isfinite(loss) and not self.rests(net // self.members.nets):
+                self._fell(net // self.members.nets, f"the loss became {loss}", net, context)
+
+    def _fell(self, member: int, what: str, net: int, context: StepContext | None = None) -> None:
+        if self.members.count == 1:
+            raise self._diverged(what, net, context)
+        self.troubles[member] = f"{what} at step {self.run.steps} (epoch {self._epoch()})"
+
+    def _epoch(self) -> int:
+        """The epoch under way, counted from 1."""
+        return self.run.steps // self.run.calendar.epoch + 1
+
+    def _diverged(self, what: str, net: int, context: StepContext | None) -> Diverged:
+        bad = [] if context is None else _bad_gradients(self.run.gradient, self.run.problem.layout, context, net)
+        where = f"; not finite: {', '.join(bad)}" if bad else ""
+        folder = self.file.folder
+        good = folder is not None and (folder / CHECKPOINT).exists()
+        saved = f" The last good checkpoint is in {folder}." if good else ""
+        who = f"net {net}: " if self.members.nets > 1 else ""  # of an ensemble
+        return Diverged(
+            f"{who}{what} at step {self.run.steps} (epoch {self._epoch()}){where}. Lower lr, scale the inputs to about "
+            f"unit size, or start from a smaller scale.{saved}"
+        )
+
+    def end(self, numbers: Mapping[str, Tensor]) -> None:
+        means = self.members.means(self.running / self.run.calendar.epoch)
+        self.running.zero_()
+        awake = self._awake(means)
+        scores = self.validate(awake) if self.validation is not None and awake else {}
+        beliefs = self.run.collector.beliefs()
+        complexities = self.members.complexities(beliefs, awake)
+        reports = self.members.reports(self.run.gradient.report(self.members.nets_of(awake)))
+        for k, complexity, told in zip(awake, complexities, reports, strict=True):
+            own = {name: float(values[k * self.members.nets]) for name, values in numbers.items()}
+            row = {"nll": means[k], "kl": complexity.value, **own, **told}
+            if self.validation is not None:
+                row["validation_nll"] = scores[k]
+                if math.isnan(scores[k]):
+                    self._fell(k, "the validation NLL became nan", k * self.members.nets)
+                    continue
+            self.histories[k].append(row)
+            if self.patience is not None and self._is_best(k):
+                self.best_epochs[k] = len(self.histories[k]) - 1
+                self.run.collector.improved(self.members.of(k))
+        self._watched([k for k in awake if k not in self.troubles])
+
+    def _awake(self, means: Sequence[float]) -> list[int]:
+        """The members that learn on; who has diverged is told to rest."""
+        calm, found = all_calm(self.run.gradient), []
+        for k, nll in enumerate(means):
+            if self.rests(k):
+                continue
+            nets = self.members.of(k)
+            trouble = self._trouble([j for j in nets if not calm[j]])
+            if not math.isfinite(nll) or trouble:
+                self._fell(k, trouble or f"the mean loss of the epoch is {nll}", nets[0])
+            else:
+                found.append(k)
+        return found
+
+    def _trouble(self, nets: Sequence[int]) -> str | None:
+        found = [(j, what) for j in nets if (what := trouble(self.run.gradient, self.run.problem.layout, j))]
+        several = self.members.nets > 1
+        return "; ".join(f"member {j % self.members.nets}: {w}" if several else w for j, w in found) or None
+
+    def _watched(self, members: Sequence[int]) -> None:
+        """Add what the watch sees in the members awake to their histories."""
+        if self.watch is None or not members or len(self.histories[members[0]]) % self.watch_every:
+            return
+        now = self.run.collector.beliefs()
+        seen = self.watch([self.belief(k, now) for k in members])
+        if len(seen) != len(members):
+            raise BadInput(
+                f"watch was shown {len(members)} beliefs and gave {len(seen)} rows; it must give one for each"
+            )
+        for k, row in zip(members, seen, strict=True):
+            self.histories[k][-1] |= {name: float(value) for name, value in row.items()}
+
+    def _is_best(self, member: int) -> bool:
+        scores = [row["validation_nll"] for row in self.histories[member]]
+        return self.best_epochs[member] < 0 or scores[-1] < scores[self.best_epochs[member]]
+
+    def validate(self, members: Sequence[int]) -> dict[int, float]:
+        """Validation NLL of the posterior predictive of some members, with the same draws' noise every epoch."""
+        assert self.validation is not None
+        held_out, beliefs, problem = self.validation.held_out, self.run.collector.beliefs(), self.run.problem
+        questions = [
+            Question(
+                self.members.posterior(beliefs, k),
+                self.members.buffers(beliefs, k),
+                held_out[k][0],
+                (self.seeds[k], "validation"),
+            )
+            for k in members
+        ]
+        answers = sweep(
+            problem.net,
+            problem.layout,
+            problem.likelihood,
+            questions,
+            self.validation.samples,
+            autocast=problem.autocast,
+        )
+        found = {}
+        for k, draws in zip(members, answers, strict=True):
+            log_p = draws.log_prob(held_out[k][1])
+            found[k] = -float((log_p.logsumexp(0) - math.log(len(log_p))).mean())
+        return found
+
+    def beliefs(self) -> list[Belief | None]:
+        """What each member believes now, with the record of how it came about; None of one that has diverged."""
+        now = self.run.collector.beliefs()
+        return [None if k in self.troubles else self.belief(k, now) for k in range(self.members.count)]
+
+    def belief(self, member: int, beliefs: Beliefs) -> Belief:
+        record = Record(
+            {**self.settings[member], "steps": self._taken(member), "versions": versions()},
+            list(self.histories[member]),
+        )
+        return self.members.belief(self.run.problem, beliefs, member, self.priors[member], record)
+
+    def _taken(self, member: int) -> int:
+        """Steps that a member has taken."""
+        return len(self.histories[member]) * self.run.calendar.epoch if self.rests(member) else self.run.steps
+
+    def words(self) -> str:
+        """The last epoch of every member in a line."""
+        return epoch_words([rows[-1] for rows in self.histories if rows], self.members.count)
+
+    def place(self) -> str:
+        calendar = self.run.calendar
+        epochs = calendar.units // calendar.epoch
+        return f"at step {self.run.steps} of {calendar.units} (epoch {self._epoch()} of {epochs})"
+
+    def found(self) -> Any:
+        """What each member believes; those that rest, at their best."""
+        self.run.finish([k for k in range(self.members.count) if self.rests(k)])
+        found = self.beliefs()
+        return found[0] if self.members.count == 1 else found
+
+    def state(self) -> State:
+        troubles = {str(k): what for k, what in self.troubles.items()}
+        numbers = {"histories": self.histories, "best_epochs": self.best_epochs, "troubles": troubles}
+        return State(moving={"running": self.running}, numbers=numbers)
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        restore({"running": self.running}, tensors)
+        self.histories, self.best_epochs = numbers["histories"], numbers["best_epochs"]
+        self.troubles = {int(k): what for k, what in numbers["troubles"].items()}
+
+
+def all_calm(gradient: Gradient) -> list[bool]:
+    """Whether each net's parameters are so small that nothing can be wrong with them: one question for all.
+
+    A GPU is slow to answer many.
+    """
+    small = [(p.values.abs() < FAR).flatten(1).all(1) for p in gradient.parameters]
+    found: list[bool] = torch.stack(small).all(0).tolist()
+    return found
+
+
+def trouble(gradient: Gradient, layout: Layout, net: int) -> str | None:
+    """What has gone wrong with a net's parameters, in words; None while all is well."""
+    found = (_trouble_of(p, layout, net) for p in gradient.parameters)
+    # What ran away is told before what it made of the weights.
+    return next((what for what in sorted(filter(None, found), key=lambda w: "ran away" not in w)), None)
+
+
+def _trouble_of(parameter: Parameter, layout: Layout, net: int) -> str | None:
+    row = parameter.values[net]
+    if parameter.limit is not None and not bool((row.abs() < parameter.limit).all()):
+        return f"the {parameter.role} ran away: {parameter.name} reaches {float(row.abs().max()):.3g}"
+    if parameter.role == WEIGHTS and len(row) == layout.size:
+        return not_finite(layout, row)
+    return None if bool(row.isfinite().all()) else f"the {parameter.role} are no longer finite"
+
+
+def _bad_gradients(gradient: Gradient, layout: Layout, context: StepContext, net: int) -> list[str]:
+    """The names of weights whose gradient is not finite."""
+    names: list[str] = []
+    for rows in materialised(gradient, context).values():
+        grad = rows[net]
+        if bool(grad.isfinite().all()):
+            continue
+        fits = grad.numel() in (layout.size, layout.random)
+        own = layout if grad.numel() == layout.size else Layout(layout.random_slots)
+        names += [k for k, g in own.views(grad).items() if not bool(g.isfinite().all())] if fits else ["scale"]
+    return sorted({f"gradient of {name}" for name in names})

@@ -1,0 +1,103 @@
+"""Data as a source of batches: in memory, gathered by index where the step runs, or given by a loader."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+import torch
+from torch import Tensor
+
+from doxa.contracts import Batch
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Source, State
+from doxa.feed import Feed, InMemory
+from doxa.rows import take
+
+AHEAD = 1 << 20  # numbers of rows whose order is made before it is needed
+
+
+def source_of(feed: Feed, words: Tensor) -> Source:
+    """The batches of K nets, each of which sees the rows in an order of its own, by its seed [K]."""
+    return Shuffled(feed, words) if isinstance(feed, InMemory) else Streamed(feed, words)
+
+
+class Shuffled:
+    """Rows in memory, shuffled afresh each epoch; a unit is a step, and a form the length of its batch."""
+
+    period = 1
+    eager = None
+
+    def __init__(self, feed: InMemory, words: Tensor) -> None:
+        self.feed, self.words = feed, words
+        self.epoch, self.at, self.recorded = -1, 0, False
+        self.order: Tensor | None = None  # [K, n]
+        self.next: Tensor | None = None  # that of the epoch to come
+
+    def size(self, unit: int) -> int:
+        return self.feed.size
+
+    def form(self, unit: int) -> Hashable:
+        start, stop = self.feed.bounds[unit % self.feed.batches]
+        return stop - start
+
+    def begin(self, unit: int) -> None:
+        epoch, self.at = divmod(unit, self.feed.batches)
+        if epoch != self.epoch:
+            self._shuffle(epoch)
+        # A device that has steps to replay can be asked for the next order meanwhile: it would have to wait for it.
+        if self.recorded and self.at == self.feed.batches - 1 and len(self.words) * self.feed.size <= AHEAD:
+            self.next = self.feed.order(epoch + 1, self.words)
+
+    def _shuffle(self, epoch: int) -> None:
+        ahead = self.next if epoch == self.epoch + 1 else None
+        self.epoch, self.next = epoch, None
+        if self.order is not None and self.recorded:  # a recording reads it where it lies
+            self.order.copy_(self.feed.order(epoch, self.words) if ahead is None else ahead)
+            return
+        self.order = None
+        self.order = self.feed.order(epoch, self.words)
+
+    def batch(self, context: StepContext) -> Batch:
+        assert self.order is not None
+        start, stop = self.feed.bounds[self.at]
+        if isinstance(context.position, Tensor):
+            self.recorded = True
+            places = context.position * self.feed.batch_size + torch.arange(stop - start, device=self.words.device)
+            index = self.order.index_select(1, places)
+        else:
+            index = self.order[:, start:stop]
+        return Batch(take(self.feed.x, index), self.feed.y[index])
+
+    def state(self) -> State:
+        return State()
+
+
+class Streamed:
+    """Whatever a loader yields, in order; it is read where the CPU has a say."""
+
+    period = 1
+    eager = "the data comes from a DataLoader; give it as a pair (x, y)"
+
+    def __init__(self, feed: Feed, words: Tensor) -> None:
+        self.feed, self.words = feed, words
+        self.next = -1  # the unit that the loader stands before
+        self.items: Iterator[Batch] = iter(())
+        self.here: Batch | None = None
+
+    def size(self, unit: int) -> int:
+        return self.feed.size
+
+    def form(self, unit: int) -> Hashable:
+        return None
+
+    def begin(self, unit: int) -> None:
+        epoch, skip = divmod(unit, self.feed.batches)
+        if unit != self.next or skip == 0:
+            self.items = self.feed.epoch(epoch, self.words, skip)
+        self.here, self.next = next(self.items), unit + 1
+
+    def batch(self, context: StepContext) -> Batch | None:
+        return self.here
+
+    def state(self) -> State:
+        return State()
