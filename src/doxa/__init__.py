@@ -4,7 +4,20 @@ Take any architecture, put a prior on its weights, choose a posterior family, ch
 judge what came out.
 """
 
-from doxa import data, kl_weights, learners, likelihoods, nets, noise, optimisers, posteriors, priors, rates, search
+from doxa import (
+    collectors,
+    data,
+    kl_weights,
+    learners,
+    likelihoods,
+    nets,
+    noise,
+    optimisers,
+    posteriors,
+    priors,
+    rates,
+    search,
+)
 from doxa.belief import Belief, load
 from doxa.contracts import Estimate
 from doxa.draws import Draws
@@ -25,6 +38,7 @@ __all__ = [
     "Draws",
     "Estimate",
     "Interrupted",
+    "collectors",
     "data",
     "fit",
     "fleet",

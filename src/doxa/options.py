@@ -13,12 +13,13 @@ from doxa.engine.epochs import Watch
 from doxa.errors import BadInput, whole
 from doxa.layout import Chooser
 from doxa.optimisers.adam import Adam
+from doxa.optimisers.langevin import Langevin
 from doxa.optimisers.sgd import Sgd
 from doxa.optimisers.torchs import Make
 from doxa_settings.record import Knobs
 
 # One of doxa.optimisers, or what makes a torch optimiser from a list of tensors.
-Optimiser = Adam | Sgd | Make
+Optimiser = Adam | Sgd | Langevin | Make
 
 COUNTS = (
     "epochs",

@@ -5,13 +5,14 @@ from __future__ import annotations
 NETS = ("mlp", "lenet5")
 ACTIVATIONS = ("relu", "tanh", "gelu", "silu", "elu", "softplus", "sigmoid")
 TASKS = ("regression", "classification")
-LEARNERS = ("auto", "variational", "point", "dropout", "search")  # and `ensemble`, by --members
+# And `ensemble`, by --members.
+LEARNERS = ("auto", "variational", "point", "dropout", "langevin", "swa", "ema", "search")
 PRIORS = ("gaussian", "laplace", "scale_mixture", "student_t")
 POSTERIORS = ("mean_field",)  # the ones that a learner can be told to learn
 NOISES = ("shared", "local", "flipout")
 LIKELIHOODS = ("categorical", "bernoulli", "gaussian", "gaussian_learned", "gaussian_per_input")
 KL_WEIGHTS = ("uniform", "geometric", "annealed", "tempered")
-RATES = ("constant", "step", "cosine", "cyclical")
+RATES = ("constant", "step", "cosine", "cyclical", "polynomial")
 OPTIMISERS = ("adam", "adamw", "sgd", "rmsprop", "adagrad")
 PERTURBATIONS = ("local", "weight_space", "low_rank")
 OBJECTIVES = ("zero_one", "f1")

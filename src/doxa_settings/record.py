@@ -83,6 +83,28 @@ class Knobs:
     antithetic: bool = told(False, "", "Draws in pairs of opposite noise.", panel=LEARNING)
     dropout: float = told(0.5, "RATE", "Of the learner dropout.", panel=LEARNING)
     input_dropout: float = told(0.0, "RATE", "Of the learner dropout, for the inputs.", panel=LEARNING)
+    temperature: float = told(
+        1.0,
+        "T",
+        "Of the learner langevin: below 1 it samples a colder posterior than the true one.",
+        panel=LEARNING,
+        shown="1.0",
+    )
+    burn_in: float = told(0.5, "SHARE", "Of the steps that the learner langevin forgets.", panel=LEARNING)
+    thinning: int | None = told(
+        None, "N", "Steps from one sample of langevin to the next.", panel=LEARNING, shown="an epoch's", least=1
+    )
+    on_disk: bool = told(False, "", "Keep the samples of langevin on disk, in the run's folder.", panel=LEARNING)
+    average_from: float = told(0.75, "SHARE", "Of the steps after which the learner swa averages.", panel=LEARNING)
+    average_every: int | None = told(
+        None,
+        "N",
+        "Steps from one of the weights that swa averages to the next.",
+        panel=LEARNING,
+        shown="an epoch's",
+        least=1,
+    )
+    average_decay: float = told(0.999, "X", "Of the older weights in the average of the learner ema.", panel=LEARNING)
     members: int | None = told(None, "N", "An ensemble of so many.", panel=LEARNING, shown="1; auto: 3 or 5", least=1)
     same_start: bool = told(False, "", "An ensemble's members start alike.", panel=LEARNING)
     perturbation: str = one_of(

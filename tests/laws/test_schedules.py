@@ -25,6 +25,7 @@ RATES: dict[str, Schedule] = {
     "step": rates.step(0.1, every=2),
     "cosine": rates.cosine(0.1, final=0.001, warmup=0.5),
     "cyclical": rates.cyclical(0.1, 0.001, cycle=1.5),
+    "polynomial": rates.polynomial(0.1, after=2, power=0.7),
 }
 # These two change the objective on purpose.
 OF_THE_TRUE_FREE_ENERGY = sorted(set(kl_weights.TABLE) - {"annealed", "tempered"})

@@ -8,7 +8,7 @@ import pytest
 
 from doxa.contracts import Moment
 from doxa.errors import BadInput
-from doxa.rates import constant, cosine, cyclical, step
+from doxa.rates import constant, cosine, cyclical, polynomial, step
 
 
 def rates(schedule, epochs: int = 4, batches: int = 3) -> list[float]:
@@ -24,6 +24,16 @@ def test_step_falls_after_whole_and_broken_epochs() -> None:
     assert rates(step(0.8, every=1, factor=0.1)) == pytest.approx([0.8] * 3 + [0.08] * 3 + [0.008] * 3 + [0.0008] * 3)
     assert rates(step(1.0, every=4 / 3), epochs=3) == [1.0] * 4 + [0.5] * 4 + [0.25]
     assert rates(step(1.0, every=1e-9), epochs=1) == [1.0, 0.5, 0.25]
+
+
+def test_polynomial_halves_where_it_says() -> None:
+    found = rates(polynomial(0.8, after=2, power=1.0), epochs=7)
+    assert found[0] == 0.8
+    assert found[6] == pytest.approx(0.4)
+    assert found[18] == pytest.approx(0.2)
+    assert rates(polynomial(0.8, power=0.0)) == [0.8] * 12
+    with pytest.raises(BadInput, match="power must lie between 0 and 1"):
+        polynomial(0.1, power=1.5)
 
 
 def test_cosine_is_the_formula() -> None:

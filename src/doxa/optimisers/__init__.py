@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from doxa.optimisers.adam import Adam as adam
+from doxa.optimisers.langevin import Langevin as langevin
 from doxa.optimisers.sgd import Sgd as sgd
 
-TABLE: dict[str, Callable[..., Any]] = {"adam": adam, "sgd": sgd}
+TABLE: dict[str, Callable[..., Any]] = {"adam": adam, "sgd": sgd, "langevin": langevin}
 
-__all__ = ["TABLE", "adam", "sgd"]
+__all__ = ["TABLE", "adam", "langevin", "sgd"]

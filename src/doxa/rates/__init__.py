@@ -6,6 +6,7 @@ from doxa.contracts import Schedule
 from doxa.rates.constant import Constant as constant
 from doxa.rates.cosine import Cosine as cosine
 from doxa.rates.cyclical import Cyclical as cyclical
+from doxa.rates.polynomial import Polynomial as polynomial
 from doxa.rates.step import Step as step
 
 TABLE: dict[str, Callable[..., Schedule]] = {
@@ -13,6 +14,7 @@ TABLE: dict[str, Callable[..., Schedule]] = {
     "step": step,
     "cosine": cosine,
     "cyclical": cyclical,
+    "polynomial": polynomial,
 }
 
-__all__ = ["TABLE", "constant", "cosine", "cyclical", "step"]
+__all__ = ["TABLE", "constant", "cosine", "cyclical", "polynomial", "step"]

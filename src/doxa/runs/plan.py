@@ -14,12 +14,16 @@ from torch import nn
 
 from doxa import kl_weights, likelihoods, nets, noise, optimisers, priors, rates
 from doxa.auto import by_fan_in
-from doxa.contracts import Learner, Likelihood, Prior, Schedule
+from doxa.contracts import Likelihood, Prior, Schedule
+from doxa.engine.contracts import Learner
 from doxa.errors import BadInput, nearest, shown, whole
 from doxa.layout import Chooser
 from doxa.learners.dropout import Dropout
+from doxa.learners.ema import Ema
 from doxa.learners.ensemble import Ensemble
+from doxa.learners.langevin import Langevin
 from doxa.learners.point import Point
+from doxa.learners.swa import Swa
 from doxa.learners.variational import Variational
 from doxa.options import Optimiser
 from doxa.posteriors.mean_field import Family
@@ -40,17 +44,22 @@ LEAST = likelihoods.gaussian_per_input.least
 
 # Knobs of the learner search alone.
 OF_SEARCH = ("perturbation", "objective", "population", "perturbation_scale", "workers")
+# Knobs of one learner alone.
+OF_DROPOUT, OF_LANGEVIN = ("dropout", "input_dropout"), ("temperature", "burn_in", "thinning", "on_disk")
+OF_AVERAGES = ("average_from", "average_every", "average_decay")
+OF_VARIATIONAL = ("noise", "posterior", "samples", "antithetic")
 # Knobs that a learner has no use for.
 UNUSED: dict[str, tuple[str, ...]] = {
     "auto": (
         *OF_SEARCH,
+        *OF_LANGEVIN,
+        *OF_AVERAGES,
+        *OF_DROPOUT,
         "likelihood",
         "patience",
         "posterior",
         "samples",
         "antithetic",
-        "dropout",
-        "input_dropout",
         "same_start",
         "optimiser",
         "autocast",
@@ -59,10 +68,13 @@ UNUSED: dict[str, tuple[str, ...]] = {
         "checkpoint_every",
         "checkpoint_steps",
     ),
-    "variational": ("dropout", "input_dropout", *OF_SEARCH),
-    "point": ("noise", "posterior", "samples", "antithetic", "dropout", "input_dropout", *OF_SEARCH),
-    "dropout": ("noise", "posterior", "samples", "antithetic", *OF_SEARCH),
-    "search": ("prior", "kl_weight", "noise", "posterior", "samples", "antithetic", "dropout", "input_dropout"),
+    "variational": (*OF_DROPOUT, *OF_SEARCH, *OF_LANGEVIN, *OF_AVERAGES),
+    "point": (*OF_VARIATIONAL, *OF_DROPOUT, *OF_SEARCH, *OF_LANGEVIN, *OF_AVERAGES),
+    "dropout": (*OF_VARIATIONAL, *OF_SEARCH, *OF_LANGEVIN, *OF_AVERAGES),
+    "langevin": (*OF_VARIATIONAL, *OF_DROPOUT, *OF_SEARCH, *OF_AVERAGES, "patience", "optimiser"),
+    "swa": (*OF_VARIATIONAL, *OF_DROPOUT, *OF_SEARCH, *OF_LANGEVIN, "average_decay"),
+    "ema": (*OF_VARIATIONAL, *OF_DROPOUT, *OF_SEARCH, *OF_LANGEVIN, "average_from", "average_every"),
+    "search": ("prior", "kl_weight", *OF_VARIATIONAL, *OF_DROPOUT, *OF_LANGEVIN, *OF_AVERAGES),
 }
 PERTURBATIONS = {"local": Local, "weight_space": WeightSpace, "low_rank": LowRank}
 OBJECTIVES: dict[str, dict[str, Any]] = {"zero_one": {"minimise": zero_one}, "f1": {"maximise": f1}}
@@ -140,7 +152,7 @@ class Plan(Knobs):
             if value not in (getattr(Plan, name), "cpu"):
                 mend = "name a learner, e.g. variational, to set it" if self.learner == "auto" else "leave it out"
                 raise BadInput(f"{name} is of no use to the learner {self.learner}; {mend}")
-        if self.learner in ("point", "dropout") and self.kl_weight is not None and self.prior is None:
+        if self.learner in ("point", "dropout", "swa", "ema") and self.kl_weight is not None and self.prior is None:
             raise BadInput(
                 f"kl_weight weighs a prior, and the learner {self.learner} has none: give it one, or neither"
             )
@@ -205,7 +217,8 @@ class Plan(Knobs):
     def makes_rate(self) -> Schedule:
         """The learning rate's schedule; a number is a constant one."""
         if self.lr is None:
-            return rates.cosine(1e-3)
+            # A chain must not come to a stop; the steps of gradient descent are larger than Adam's.
+            return rates.polynomial(0.05, after=10) if self.learner == "langevin" else rates.cosine(1e-3)
         rate = literal(self.lr)
         return rates.constant(float(rate)) if isinstance(rate, int | float) else member(self.lr, rates.TABLE, "rate")
 
@@ -278,6 +291,13 @@ class Plan(Knobs):
             one: Learner = Point(prior, full)
         elif self.learner == "dropout":
             one = Dropout(self.dropout, self.input_dropout, prior=prior, kl_weight=full)
+        elif self.learner == "swa":
+            one = Swa(Point(prior, full), self.average_from, self.average_every)
+        elif self.learner == "ema":
+            one = Ema(Point(prior, full), self.average_decay)
+        elif self.learner == "langevin":
+            chain = self.temperature, self.burn_in, self.thinning, self.on_disk
+            one = Langevin(self.makes_prior(net), *chain, kl_weight=full)
         elif self.learner == "search":
             one = self.makes_search()
         else:

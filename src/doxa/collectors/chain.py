@@ -1,0 +1,209 @@
+"""Samples of the weights along the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import torch
+from torch import Tensor, nn
+
+from doxa.collectors.statistics import every_last, require_some, require_weights
+from doxa.contracts import Batch, Estimate, Posterior
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Beliefs, Gradient, Journey, State
+from doxa.errors import BadInput, BrokenFile, require_share, whole
+from doxa.layout import learning_modes
+from doxa.philox import Stream
+from doxa.posteriors.samples import Samples
+from doxa.sample_store import SampleStore, blocks
+
+STAGED = {"cpu": 1 << 18, "cuda": 1 << 20}  # numbers that wait in memory before they are written
+BUFFERS = "buffers."
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The weights after every `thinning`-th step from a share `burn_in` of the run on, one an epoch unless told.
+
+    In memory, or with `on_disk` in files of the run's folder, to which they are appended: then memory holds a few of
+    them. With each go the running statistics that the net had, as BatchNorm's.
+    Neal (1996), Bayesian learning for neural networks.
+    """
+
+    burn_in: float = 0.5
+    thinning: int | None = None
+    on_disk: bool = False
+
+    has_best = False  # a chain is believed as a whole: none of its states is the best
+
+    def __post_init__(self) -> None:
+        require_share("burn_in", self.burn_in)
+        if self.thinning is not None:
+            whole("thinning", self.thinning)
+
+    def start(self, gradient: Gradient, journey: Journey) -> ChainCollector:
+        """Chains without a state."""
+        require_weights(gradient, "a sample")
+        if len(gradient.parameters) > 1:
+            raise BadInput("samples are kept of one vector of weights a net; this learner has several")
+        if self.on_disk and journey.folder is None:
+            raise BadInput("samples on disk need a folder: pass checkpoint=, or keep them in memory with on_disk=False")
+        found = ChainCollector(self, gradient, journey)
+        require_some(found.moments(range(journey.steps)), journey.steps, found.every, "sample", "burn_in or thinning")
+        return found
+
+
+class ChainCollector:
+    """K chains: rows [W] of weights and statistics, in memory as [K, W] each, or in a store for each net."""
+
+    def __init__(self, settings: Chain, gradient: Gradient, journey: Journey) -> None:
+        self.settings, self.gradient, self.journey = settings, gradient, journey
+        (own,) = gradient.parameters
+        self.values = own.values
+        self.every = journey.epoch if settings.thinning is None else settings.thinning
+        self.first = int(settings.burn_in * journey.steps)
+        self.moving = _moving(journey.problem.net, gradient)
+        self.slots = tuple((name, tuple(b.shape[1:])) for name, b in self.moving.items())
+        columns = self.values.shape[1] + sum(prod(shape) for _, shape in self.slots)
+        self.kept: list[Tensor] = []  # [K, W] each: all of them, or those that wait to be written
+        self.room = max(1, STAGED[self.values.device.type] // (len(self.values) * columns))
+        self.columns, self.written = columns, 0
+        self.stores: list[SampleStore] = []
+        self.sums = [0] * len(self.values)  # a checksum of all that each store holds
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise BadInput("chains are not copied to other processes: sample with workers of another kind")
+
+    def moments(self, span: range) -> Collection[int]:
+        return every_last(span, self.first, self.every)
+
+    @torch.no_grad()
+    def observe(self, context: StepContext) -> None:
+        nets = len(self.values)
+        self.kept.append(
+            torch.cat([self.values, *(b.reshape(nets, -1).to(self.values) for b in self.moving.values())], 1)
+        )
+        if self.settings.on_disk and len(self.kept) >= self.room:
+            self._write()
+
+    def _path(self, net: int) -> Path:
+        assert self.journey.folder is not None
+        return self.journey.folder / f"samples-{net}.rows"
+
+    def _write(self) -> None:
+        """Append what waits to the stores."""
+        if not self.kept:
+            return
+        if not self.stores:
+            self.stores = [self._emptied(net) for net in range(len(self.values))]
+        rows = torch.stack(self.kept, 1)
+        for net, (own, store) in enumerate(zip(rows, self.stores, strict=True)):
+            store.append(own)
+            self.sums[net] = crc32(own.cpu().contiguous().view(torch.uint8).numpy().data, self.sums[net])
+        self.written += len(self.kept)
+        self.kept.clear()
+
+    def _emptied(self, net: int) -> SampleStore:
+        """A store without rows: what a run that has no checkpoint of them left behind is written over, if it fits."""
+        path = self._path(net)
+        with suppress(BrokenFile):
+            store = SampleStore.open(path)
+            if (store.columns, store.dtype) == (self.columns, self.values.dtype):
+                store.truncate(0)
+                return store
+        path.unlink(missing_ok=True)
+        return SampleStore.create(path, self.columns, self.values.dtype)
+
+    def _reopened(self, net: int) -> SampleStore:
+        """The store that the checkpoint tells of, cut off where it ends there."""
+        store = SampleStore.open(self._path(net))
+        if (store.columns, store.dtype) != (self.columns, self.values.dtype):
+            raise BrokenFile(f"{store.path} holds samples of another net; restore the one that belongs to this run")
+        store.truncate(self.written)
+        found = 0
+        for start, stop in blocks(store):
+            found = crc32(store.read(start, stop).view(torch.uint8).numpy().data, found)
+        if found != self.sums[net]:
+            raise BrokenFile(
+                f"{store.path} holds other samples than those that its checkpoint was written with; restore both from "
+                "one copy"
+            )
+        return store
+
+    def improved(self, nets: Sequence[int]) -> None:
+        pass
+
+    def finish(self, nets: Sequence[int], data: Callable[[], Iterator[Batch]]) -> None:
+        if self.settings.on_disk:
+            self._write()
+
+    def beliefs(self) -> Beliefs:
+        """In the samples so far; before the first of them, in the weights as they are."""
+        return ChainBeliefs(self, self.gradient.beliefs())
+
+    def posterior(self, net: int) -> Samples | None:
+        """One net's samples, None without any."""
+        random = self.journey.problem.layout.random
+        if not self.kept and not self.written:
+            return None
+        if not self.settings.on_disk:
+            return Samples(torch.stack([rows[net] for rows in self.kept]), random, self.slots)
+        self._write()
+        return Samples(self.stores[net].as_it_stands(), random, self.slots, like=self.values.new_empty(0))
+
+    def state(self) -> State:
+        rows = {} if not self.kept else {"rows": torch.stack(self.kept)}
+        return State(rows, numbers={"written": self.written, "first": self.first, "sums": list(self.sums)})
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        self.kept = [] if "rows" not in tensors else [*tensors["rows"].to(self.values.device).unbind(0)]
+        self.written = numbers["written"]
+        if self.kept or self.written:  # what has begun has begun, however many epochs there are to be now
+            self.first = numbers["first"]
+        self.sums = list(numbers["sums"])
+        self.stores = [self._reopened(k) for k in range(len(self.values))] if self.written else []
+
+
+@dataclass(frozen=True, eq=False)
+class ChainBeliefs:
+    """What chains of samples stand for; a draw in the midst of learning is where a chain is."""
+
+    of: ChainCollector
+    last: Beliefs
+
+    @property
+    def mean(self) -> Tensor:
+        return self.last.mean
+
+    @property
+    def noise(self) -> dict[str, str]:
+        varies = {slot.name for slot in self.of.journey.problem.layout.random_slots}
+        return {name: "samples" if name in varies else how for name, how in self.last.noise.items()}
+
+    def draw(self, stream: Stream) -> Tensor:
+        return self.last.draw(stream)
+
+    def posterior(self, net: int) -> Posterior:
+        return self.of.posterior(net) or self.last.posterior(net)
+
+    def buffers(self, net: int) -> tuple[dict[str, Tensor], ...]:
+        return self.last.buffers(net)
+
+    def complexities(self, nets: Sequence[int]) -> list[Estimate]:
+        """−log p at the last state."""
+        return self.last.complexities(nets)
+
+
+def _moving(net: nn.Module, gradient: Gradient) -> dict[str, Tensor]:
+    """The float buffers [K, ·] of modules that learn, by name: what may differ from sample to sample."""
+    found = {k.removeprefix(BUFFERS): b for k, b in gradient.state().tensors.items() if k.startswith(BUFFERS)}
+    modes = learning_modes(net)
+    learns = {name: modes[m] for name, m in net.named_modules()}
+    owned = {name for name, _ in net.named_buffers() if learns[name.rpartition(".")[0]]}
+    return {name: b for name, b in found.items() if name in owned and b.is_floating_point()}

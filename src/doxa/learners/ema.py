@@ -1,0 +1,26 @@
+"""The moving average of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from doxa.collectors.moving_average import MovingAverage
+from doxa.learners.collected import Collected
+
+
+@dataclass(frozen=True)
+class Ema(Collected):
+    """The moving average of the weights after every step, of a learner of points.
+
+    w̄ₜ = (1 − d) Σ_{s ≤ t} d^{t−s} wₛ / (1 − dᵗ)
+
+    Polyak & Juditsky (1992), Acceleration of stochastic approximation by averaging; Tarvainen & Valpola (2017), Mean
+    teachers are better role models.
+    """
+
+    decay: float = 0.999
+
+    def collector(self, fleet: Sequence[Ema]) -> MovingAverage:
+        """The moving average."""
+        return MovingAverage(self.decay)

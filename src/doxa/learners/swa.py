@@ -1,0 +1,27 @@
+"""Stochastic weight averaging."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from doxa.collectors.average import Average
+from doxa.learners.collected import Collected
+
+
+@dataclass(frozen=True)
+class Swa(Collected):
+    """The mean of the weights along the last part of the way, of a learner of points.
+
+    w̄ = (1/n) Σᵢ wᵢ,  i = every-th step from a share `start_at` of the run on
+
+    Without `every` it is one an epoch. A high constant or cyclical rate (doxa.rates) gives it something to average.
+    Izmailov et al. (2018), Averaging weights leads to wider optima and better generalization.
+    """
+
+    start_at: float = 0.75
+    every: int | None = None
+
+    def collector(self, fleet: Sequence[Swa]) -> Average:
+        """The mean."""
+        return Average(self.start_at, self.every)

@@ -1,0 +1,118 @@
+"""Stochastic gradient Langevin dynamics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from doxa.contracts import Moment, Schedule
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import WEIGHTS, Gradient, State
+from doxa.engine.recipes import empty_gradients, group_numbers
+from doxa.errors import BadInput, require_from_zero
+from doxa.philox import fill_normals
+
+NOISE = 0x7FFE0000  # the number of the stream of a step that its noise comes from
+
+Temperature = float | Schedule
+
+
+@dataclass(frozen=True)
+class Langevin:
+    """Steps along the gradient with as much noise as makes weights samples of the posterior to the power 1/T.
+
+    w ← w − rate · g + √(2 · rate · T / N) · ξ,  ξ ~ N(0, 1),  g the gradient of the free energy a row
+
+    `rate` is that of gradient descent; Welling and Teh's step size is ε = 2 · rate / N. Point estimates among the
+    parameters get no noise. `temperature` is a number or a schedule, one for all nets or one for each.
+    Welling & Teh (2011), Bayesian learning via stochastic gradient Langevin dynamics.
+    """
+
+    temperature: Temperature | tuple[Temperature, ...] = 1.0
+
+    def __post_init__(self) -> None:
+        for one in self.temperature if isinstance(self.temperature, tuple) else (self.temperature,):
+            if not callable(one):
+                require_from_zero("temperature", one)
+
+    def start(self, gradient: Gradient) -> LangevinStepper:
+        """Langevin dynamics of a gradient's parameters, which must be weights."""
+        for p in gradient.parameters:
+            if p.role != WEIGHTS:
+                raise BadInput(
+                    f"Langevin noise makes samples of weights, and {p.name!r} holds {p.role}: use it with "
+                    "doxa.learners.langevin or another learner of points, not with one that learns a spread"
+                )
+        nets = len(gradient.parameters[0].values)
+        own = self.temperature if isinstance(self.temperature, tuple) else (self.temperature,) * nets
+        if len(own) != nets:
+            raise BadInput(f"{len(own)} temperatures were given for {nets} nets: give one for all, or one for each")
+        return LangevinStepper([Checked(one) if callable(one) else Fixed(one) for one in own], gradient)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A temperature that stays; zero is gradient descent."""
+
+    value: float
+
+    def __call__(self, moment: Moment) -> float:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A schedule of temperatures, none of which may be below zero."""
+
+    schedule: Schedule
+
+    def __call__(self, moment: Moment) -> float:
+        found = float(self.schedule(moment))
+        require_from_zero(f"the temperature at step {moment.step}", found)
+        return found
+
+
+class LangevinStepper:
+    """Chains, one a net; all that they remember is where they are."""
+
+    eager = None
+
+    def __init__(self, temperatures: Sequence[Schedule], gradient: Gradient) -> None:
+        self.temperatures = temperatures
+        self.values = {p.name: p.values for p in gradient.parameters}
+        self.slopes = empty_gradients(gradient)
+        self.noise = {name: torch.empty_like(v) for name, v in self.values.items()}
+        _, self.groups = group_numbers(gradient)
+
+    def schedules(self) -> dict[str, Sequence[Schedule]]:
+        return {"temperature": self.temperatures}
+
+    def numbers(self, count: int) -> tuple[float, ...]:
+        return ()
+
+    @torch.no_grad()
+    def step(self, gradient: Gradient, context: StepContext) -> None:
+        temperature = context.numbers["temperature"]
+        for recipe in gradient.slopes(context):
+            recipe.fill(self.slopes)
+            for name in recipe.parameters:
+                group, span = self.groups[name], recipe.span
+                rate, awake = context.rates[group], context.active(group)
+                along = rate[:, None] * self.slopes[name][:, span]
+                if recipe.random:
+                    noise = self.noise[name][:, span]
+                    # Parameters of several names have streams of their own, one after the other.
+                    number = NOISE + list(self.values).index(name)
+                    fill_normals(noise, context.stream.other(number), span.start or 0)
+                    along -= (2 * rate.clamp_min(0) * temperature / context.size).sqrt()[:, None] * noise
+                self.values[name][:, span] -= torch.where(awake, along, 0)
+
+    def state(self) -> State:
+        return State()
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        pass
