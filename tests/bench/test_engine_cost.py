@@ -1,0 +1,53 @@
+"""Two source trees compared: the numbers are what they are said to be, and what fails is told, not raised."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "benchmarks" / "engine_cost.py"
+
+
+def compared(old: Path, new: Path, out: Path) -> tuple[str, dict]:
+    knobs = ["--cases", "small/point", "small/sgd", "--seconds", "0.1", "--processes", "1", "--out", str(out)]
+    command = [sys.executable, str(SCRIPT), str(old), str(new), *knobs]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+    return said, json.loads(out.read_text()) if out.exists() else {}
+
+
+def test_a_tree_is_compared_with_another_and_a_case_that_fails_there_is_told(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    broken = tmp_path / "src" / "doxa" / "optimisers" / "__init__.py"
+    broken.write_text(broken.read_text() + "\nsgd = lambda momentum: lambda parameters: 1 / 0\n")
+    said, found = compared(ROOT, tmp_path, tmp_path / "found.json")
+    assert "ZeroDivisionError" in found["cases"]["small/sgd"]["error"]
+    assert "ZeroDivisionError" in said
+    whole = found["cases"]["small/point"]
+    assert whole["rounds"] == len(found["seconds"]["small/point"]["twin"]) > 0
+    for name in ("new/old, wall", "twin/old, cpu"):
+        median, low, high = whole[name]
+        assert 0 < low <= median <= high
+        assert found["mean"][name][0] == pytest.approx(median)
+    assert min(whole["memory"]["old"], whole["memory"]["new"]) > 1 << 20
+
+
+def test_a_folder_without_doxa_is_told(tmp_path: Path) -> None:
+    said, found = compared(ROOT, tmp_path, tmp_path / "found.json")
+    assert "nothing was measured" in said
+    assert not found
+
+
+def test_means_are_geometric_and_intervals_hold_their_medians() -> None:
+    parts = runpy.run_path(str(SCRIPT), run_name="engine_cost")
+    assert parts["together"]([[2.0] * 9, [0.5] * 5]) == pytest.approx([1.0] * 3)
+    assert parts["together"]([[4.0] * 3, [1.0] * 3])[0] == pytest.approx(2.0)
+    median, low, high = parts["interval"]([1.0, 1.1, 0.9, 1.05, 7.0, 0.95, 1.02])
+    assert median == 1.02
+    assert 0.9 <= low < median < high <= 7.0
