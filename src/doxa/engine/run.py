@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 import torch
@@ -138,19 +139,19 @@ class Run:
 
     def advance(self) -> str:
         """The next unit, with all that ends with it."""
-        unit, context = self.steps // self.period, None
+        unit = self.steps // self.period
         if not self.laid_out[0] <= unit < self.laid_out[1]:
             self._lay_out(unit)
         self.source.begin(unit)
         if self.recording is not None:
             self.recording.replay(unit)
-        else:
-            for _ in range(self.period):
-                context = next(self.contexts)
+        # What a recording read of its steps lies in its table: a collector that looks afterwards is told of them here.
+        for context in islice(self.contexts, self.period if self.recording is None or self.wanted else 0):
+            if self.recording is None:
                 self.step(context)
         self.steps += self.period
         if self.wanted and self.steps - 1 in self.wanted:
-            self.collector.observe(context or self._context(unit))
+            self.collector.observe(context)
         if unit + 1 == self.laid_out[1]:
             self.laid_out, self.said = (0, 0), None
             self.watch.end(self.last)
@@ -182,13 +183,6 @@ class Run:
         self.contexts = numbers.contexts(self.words, self.steps, unit % span, period, self.like)
         steps = range(self.steps, end * period)
         self.wanted = frozenset() if self.observes_all else frozenset(self.collector.moments(steps))
-
-    def _context(self, unit: int) -> StepContext:
-        """What a collector is told of a unit that was replayed: its last step."""
-        period = self.source.period
-        numbers = self.numbers(unit, 1)
-        *_, last = numbers.contexts(self.words, self.steps - period, unit % self.calendar.span, period, self.like)
-        return last
 
     def numbers(self, unit: int, count: int) -> Numbers:
         """What schedules say of units, and who rests: a rate of −1."""

@@ -13,8 +13,6 @@ from doxa.engine.contracts import Source, State
 from doxa.feed import Feed, InMemory
 from doxa.rows import take
 
-AHEAD = 1 << 20  # numbers of rows whose order is made before it is needed
-
 
 def source_of(feed: Feed, words: Tensor) -> Source:
     """The batches of K nets, each of which sees the rows in an order of its own, by its seed [K]."""
@@ -31,7 +29,6 @@ class Shuffled:
         self.feed, self.words = feed, words
         self.epoch, self.at, self.recorded = -1, 0, False
         self.order: Tensor | None = None  # [K, n]
-        self.next: Tensor | None = None  # that of the epoch to come
 
     def size(self, unit: int) -> int:
         return self.feed.size
@@ -42,17 +39,11 @@ class Shuffled:
 
     def begin(self, unit: int) -> None:
         epoch, self.at = divmod(unit, self.feed.batches)
-        if epoch != self.epoch:
-            self._shuffle(epoch)
-        # A device that has steps to replay can be asked for the next order meanwhile: it would have to wait for it.
-        if self.recorded and self.at == self.feed.batches - 1 and len(self.words) * self.feed.size <= AHEAD:
-            self.next = self.feed.order(epoch + 1, self.words)
-
-    def _shuffle(self, epoch: int) -> None:
-        ahead = self.next if epoch == self.epoch + 1 else None
-        self.epoch, self.next = epoch, None
+        if epoch == self.epoch:
+            return
+        self.epoch = epoch
         if self.order is not None and self.recorded:  # a recording reads it where it lies
-            self.order.copy_(self.feed.order(epoch, self.words) if ahead is None else ahead)
+            self.order.copy_(self.feed.order(epoch, self.words))
             return
         self.order = None
         self.order = self.feed.order(epoch, self.words)
