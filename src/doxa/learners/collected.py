@@ -51,11 +51,9 @@ class Collected(ABC):
         return type(self), self.collector([self]), self.learner.kind
 
     def start(self, problem: Problem, fleet: Sequence[Any]) -> Gradient:
-        """The learner's own gradient."""
         return self.learner.start(problem, [own.learner for own in fleet])
 
     def optimiser(self, fleet: Sequence[Any]) -> Any:
-        """The learner's own."""
         return self.learner.optimiser([own.learner for own in fleet])
 
     @abstractmethod

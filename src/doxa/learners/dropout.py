@@ -49,7 +49,6 @@ class Dropout:
         return Dropout, self.rate, self.input_rate
 
     def start(self, problem: Problem, fleet: Sequence[Dropout]) -> PointGradient:
-        """By the weights, of nets whose rows lose channels on the way."""
         layout, uses = problem.layout, problem.uses
         masked = masks(layout, uses, self.rate, self.input_rate)
         if not masked:
@@ -81,10 +80,9 @@ class Dropout:
         )
 
     def optimiser(self, fleet: Sequence[Dropout]) -> None:
-        """Whichever is asked for."""
+        return None
 
     def collector(self, fleet: Sequence[Dropout]) -> Last:
-        """The last weights."""
         return Last()
 
 

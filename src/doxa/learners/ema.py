@@ -22,5 +22,4 @@ class Ema(Collected):
     decay: float = 0.999
 
     def collector(self, fleet: Sequence[Ema]) -> MovingAverage:
-        """The moving average."""
         return MovingAverage(self.decay)

@@ -52,7 +52,6 @@ class Ensemble:
         return Ensemble, self.members, self.learner.kind
 
     def start(self, problem: Problem, fleet: Sequence[Ensemble]) -> Gradient:
-        """That of the members' learner, for the nets of all of them."""
         starts = []
         for j, row in enumerate(problem.start):
             fresh = j % self.members > 0 and fleet[j // self.members].restart
@@ -60,11 +59,9 @@ class Ensemble:
         return self.learner.start(replace(problem, start=torch.stack(starts)), _each(fleet))
 
     def optimiser(self, fleet: Sequence[Ensemble]) -> Any:
-        """That of the members' learner."""
         return self.learner.optimiser(_each(fleet))
 
     def collector(self, fleet: Sequence[Ensemble]) -> Any:
-        """That of the members' learner."""
         return self.learner.collector(_each(fleet))
 
 

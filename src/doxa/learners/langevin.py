@@ -51,14 +51,11 @@ class Langevin:
         return Langevin, self.burn_in, self.thinning, self.on_disk
 
     def start(self, problem: Problem, fleet: Sequence[Langevin]) -> PointGradient:
-        """By the weights themselves, −log p included."""
         points = [Point(own.prior, own.kl_weight) for own in fleet]
         return points[0].start(problem, points)
 
     def optimiser(self, fleet: Sequence[Langevin]) -> Steps:
-        """Steps with noise, at each net's own temperature."""
         return Steps(tuple(own.temperature for own in fleet))
 
     def collector(self, fleet: Sequence[Langevin]) -> Chain:
-        """The states after burn-in."""
         return Chain(self.burn_in, self.thinning, self.on_disk)

@@ -34,15 +34,13 @@ class Point:
         return (Point,)
 
     def start(self, problem: Problem, fleet: Sequence[Point]) -> PointGradient:
-        """By the weights themselves."""
         priors = [settle(own.prior, problem.layout, problem.start[0]) for own in fleet]
         random = problem.layout.random
         slopes: list[Slope | None] = [None if own is None else own.grad_log_prob for own in priors]
         return PointGradient(problem, priors, slopes, believe=lambda mean, _: delta(mean, random))
 
     def optimiser(self, fleet: Sequence[Point]) -> None:
-        """Whichever is asked for."""
+        return None
 
     def collector(self, fleet: Sequence[Point]) -> Last:
-        """The last weights."""
         return Last()

@@ -23,5 +23,4 @@ class Swa(Collected):
     every: int | None = None
 
     def collector(self, fleet: Sequence[Swa]) -> Average:
-        """The mean."""
         return Average(self.start_at, self.every)

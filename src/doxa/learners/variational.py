@@ -61,12 +61,10 @@ class Variational:
         return Variational, self.noise, self.samples, self.antithetic, self.posterior.per
 
     def start(self, problem: Problem, fleet: Sequence[Variational]) -> VariationalGradient:
-        """By mean and rho."""
         return VariationalGradient(fleet, problem)
 
     def optimiser(self, fleet: Sequence[Variational]) -> None:
-        """Whichever is asked for."""
+        return None
 
     def collector(self, fleet: Sequence[Variational]) -> Last:
-        """The last mean and scale."""
         return Last()

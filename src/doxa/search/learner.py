@@ -85,12 +85,10 @@ class VariationalOptimisation:
         return VariationalOptimisation, self.per, self.coordinate.name, self.engine
 
     def start(self, problem: Problem, fleet: Sequence[VariationalOptimisation]) -> ScoreFunction:
-        """By values of the objective at perturbations."""
         return ScoreFunction(fleet, problem)
 
     def optimiser(self, fleet: Sequence[VariationalOptimisation]) -> None:
-        """Whichever is asked for."""
+        return None
 
     def collector(self, fleet: Sequence[VariationalOptimisation]) -> Last:
-        """The last mean and scale."""
         return Last()
