@@ -146,15 +146,15 @@ def prepared(
     if learns_batch_norm(net) and min(batch_size, source.size) == 1:
         raise BadInput("BatchNorm has no statistics of a single row: use batch_size of at least 2")
     problem = pose(members, source, likelihood, options.random, like.device, autocast)
-    parts = composed(members, problem, source, options)
-    _tell_fallbacks(parts.gradient.beliefs().noise)
+    fingerprint = source.fingerprint()  # takes memory of its own, before there are gradients and moments
     # What several members share is there once.
     checked = {id(one.validation): one.validation for one in members if tested}
     ready = {key: _held_out(validation, problem, like) for key, validation in checked.items()}
     held_out = [ready[id(one.validation)] for one in members] if tested else None
-    fingerprint = source.fingerprint()
     prints = {key: InMemory(*pair, batch_size).fingerprint() for key, pair in ready.items()}
     tests = [prints[id(one.validation)] if tested else None for one in members]
+    parts = composed(members, problem, source, options)
+    _tell_fallbacks(parts.gradient.beliefs().noise)
     settings = [
         {
             "learner": files.describe(one.learner),

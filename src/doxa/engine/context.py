@@ -42,6 +42,9 @@ class StepContext(NamedTuple):
         return found
 
 
+FEW = 256  # steps whose numbers are made tensors of their own at a time
+
+
 @dataclass(frozen=True)
 class Numbers:
     """The numbers of some units on the CPU, in double precision: what schedules say, and who rests.
@@ -63,22 +66,18 @@ class Numbers:
 
     def contexts(self, words: Tensor, first: int, position: int, period: int, like: Tensor) -> Iterator[StepContext]:
         """The steps one by one, for those that run as they are written: from step `first` and a unit of the span on."""
-        weights, sizes = self.kl_weights.to(like).unbind(0), self.sizes.tolist()
-        rates, exact = _by_group(self.rates.to(like)), _by_group(self.rates)
-        named = {name: values.to(like).unbind(0) for name, values in self.numbers.items()}
-        for i, weight in enumerate(weights):
-            unit, part = divmod(i, period)
-            yield StepContext(
-                Stream(words, first + i),
-                weight,
-                rates[i],
-                sizes[i],
-                self.scalars[i],
-                {name: values[i] for name, values in named.items()},
-                position + unit,
-                part,
-                exact[i],
-            )
+        weights, rates = self.kl_weights.to(like), self.rates.to(like)
+        named, sizes = {name: values.to(like) for name, values in self.numbers.items()}, self.sizes.tolist()
+        for start in range(0, len(weights), FEW):
+            few = slice(start, start + FEW)
+            own = {name: values[few].unbind(0) for name, values in named.items()}
+            rows = zip(weights[few].unbind(0), _by_group(rates[few]), _by_group(self.rates[few]), strict=True)
+            for i, (weight, rate, exact) in enumerate(rows, start):
+                unit, part = divmod(i, period)
+                numbers = {name: values[i - start] for name, values in own.items()}
+                scalars = self.scalars[i]
+                stream = Stream(words, first + i)
+                yield StepContext(stream, weight, rate, sizes[i], scalars, numbers, position + unit, part, exact)
 
 
 class Table:
