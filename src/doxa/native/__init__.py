@@ -96,7 +96,7 @@ def written(*vectors: Tensor) -> None:
 
 
 def _plain(v: Tensor) -> bool:
-    if v.device.type != "cpu" or v.dtype != torch.float32 or (v.stride(-1) != 1 and v.shape[-1] > 1):
+    if not v.is_cpu or v.dtype != torch.float32 or (v.stride(-1) != 1 and v.shape[-1] > 1):
         return False
     if v.requires_grad and torch.is_grad_enabled():
         return False  # a graph is wanted, which C does not make
