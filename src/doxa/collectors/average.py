@@ -50,7 +50,7 @@ class AverageCollector:
     """Sums of the parameters in double precision, and how many there are of each net."""
 
     def __init__(self, settings: Average, gradient: Gradient, journey: Journey) -> None:
-        self.settings, self.gradient, self.journey = settings, gradient, journey
+        self.gradient, self.journey = gradient, journey
         self.every = journey.epoch if settings.every is None else settings.every
         self.first = int(settings.start_at * journey.steps)
         self.sums = {p.name: torch.zeros_like(p.values, dtype=torch.float64) for p in gradient.parameters}

@@ -26,7 +26,7 @@ WARM = 2  # units before a recording: libraries choose their algorithms, kernels
 def captured(run: Run, steps: int) -> Recording | None:
     """The units of a run as recordings, or None where they run as written; on a GPU it says why, once.
 
-    Before so many `steps` that it repays, the nets are compiled too.
+    In a run of so many `steps` that it repays, the nets are compiled too.
     """
     if run.device.type != "cuda":
         return None

@@ -134,7 +134,7 @@ class Run:
         return unit >= self.calendar.units or (unit % self.calendar.span == 0 and self.watch.over)
 
     def record(self, steps: int) -> None:
-        """Have units recorded, where they can be and so many steps are left."""
+        """Have units recorded, where they can be; a run of so many steps in all may repay compiling its nets too."""
         self.recording = captured(self, steps)
 
     def advance(self) -> str:
