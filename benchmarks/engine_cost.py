@@ -6,9 +6,11 @@
 Three processes take turns, never two at a time: one with the old tree, its twin with the old tree once more, and one
 with the new tree. In every round each of them works for a moment in the midst of the same `doxa.fit`, `doxa.fleet` or
 `bandits.play`, in another order each time; what counts is the median over the rounds of new/old, and of twin/old, which
-differs from 1 by noise alone. The processor's time is told beside the clock's: the better witness of what one thread
-does on a machine that others use too. Set-up is left out: a fit is timed between two calls of its `watch`, a game as
-the difference of a long one and a short one. Peak memory is that of a process of its own for each case.
+differs from 1 by noise alone. All three are started afresh several times, another of them first each time, for a
+process keeps what falls to it at its start, such as where its tensors lie; intervals resample the starts, and the
+rounds within each. The processor's time is told beside the clock's: the better witness of what one thread does on a
+machine that others use too. Set-up is left out: a fit is timed between two calls of its `watch`, a game as the
+difference of a long one and a short one. Peak memory is that of a process of its own for each case.
 
 Only the public API of Doxa is used, so that any two versions of it can be compared. A case that fails is told of, and
 the rest go on; the exit code is 0 whatever is found.
@@ -20,6 +22,7 @@ import argparse
 import fnmatch
 import functools
 import gc
+import itertools
 import json
 import math
 import os
@@ -33,6 +36,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +46,7 @@ STEPS = 150_000  # of a fit that is broken off when it has been timed: fewer tha
 MOMENT = 0.1  # seconds of work in a turn, at least
 LEAST = 5  # rounds of three processes
 DRAWS = 2000  # of the bootstrap
+ORDERS = (0, 3, 4, 5, 2, 1)  # of the permutations of three: after three starts each process was first, second and third
 MEGABYTE = 1 << 20
 
 
@@ -359,7 +364,7 @@ def working(trees: dict[str, Path], threads: int) -> Iterator[dict[str, Worker]]
 
 def compare(workers: dict[str, Worker], case: str, seconds: float, most: int) -> dict[str, list[Seconds]]:
     """Seconds of every worker in every round, for about so many seconds in all."""
-    first = workers["old"]
+    first = next(iter(workers.values()))
     first.begin(case, 1)
     once = first.go_on()["wall"]
     every = max(1, math.ceil(MOMENT / once))
@@ -382,33 +387,40 @@ def compare(workers: dict[str, Worker], case: str, seconds: float, most: int) ->
     return found
 
 
-def interval(numbers: Sequence[float]) -> list[float]:
-    """The median, and the 95 % interval of it by the bootstrap."""
-    choose = random.Random(0)
-    drawn = sorted(statistics.median(choose.choices(numbers, k=len(numbers))) for _ in range(DRAWS))
-    return [statistics.median(numbers), drawn[round(0.025 * DRAWS)], drawn[round(0.975 * DRAWS) - 1]]
+def median(starts: Sequence[Sequence[float]]) -> float:
+    """The median over starts of their medians over rounds."""
+    return statistics.median(statistics.median(rounds) for rounds in starts)
 
 
-def together(cases: Sequence[Sequence[float]]) -> list[float]:
-    """The geometric mean over cases of their medians, and the 95 % interval of it by the bootstrap within each."""
+def again(starts: Sequence[Sequence[float]], choose: random.Random) -> list[list[float]]:
+    """Starts drawn from these, and rounds from those of each."""
+    return [choose.choices(rounds, k=len(rounds)) for rounds in choose.choices(starts, k=len(starts))]
+
+
+def together(cases: Sequence[Sequence[Sequence[float]]]) -> list[float]:
+    """The geometric mean over cases of their medians, and its 95 % interval by the bootstrap within each."""
     choose = random.Random(0)
 
     def mean(medians: Iterator[float]) -> float:
         return math.exp(statistics.fmean(map(math.log, medians)))
 
-    drawn = sorted(mean(statistics.median(choose.choices(own, k=len(own))) for own in cases) for _ in range(DRAWS))
-    return [mean(statistics.median(own) for own in cases), drawn[round(0.025 * DRAWS)], drawn[round(0.975 * DRAWS) - 1]]
+    drawn = sorted(mean(median(again(own, choose)) for own in cases) for _ in range(DRAWS))
+    return [mean(median(own) for own in cases), drawn[round(0.025 * DRAWS)], drawn[round(0.975 * DRAWS) - 1]]
 
 
-def ratios(seconds: dict[str, list[Seconds]], name: str, clock: str) -> list[float]:
-    return [own[clock] / old[clock] for own, old in zip(seconds[name], seconds["old"], strict=True)]
+def ratios(starts: Sequence[dict[str, list[Seconds]]], name: str, clock: str) -> list[list[float]]:
+    """Of every round of every start, how much longer one process took than the old one."""
+    return [
+        [own[clock] / old[clock] for own, old in zip(seconds[name], seconds["old"], strict=True)] for seconds in starts
+    ]
 
 
-def summary(seconds: dict[str, list[Seconds]]) -> dict[str, Any]:
-    found: dict[str, Any] = {"old_seconds": statistics.median(one["wall"] for one in seconds["old"])}
+def summary(starts: Sequence[dict[str, list[Seconds]]]) -> dict[str, Any]:
+    old = median([[one["wall"] for one in seconds["old"]] for seconds in starts])
+    found: dict[str, Any] = {"old_seconds": old}
     for name, clock in COLUMNS.values():
-        found[f"{name}/old, {clock}"] = interval(ratios(seconds, name, clock))
-    return {**found, "rounds": len(seconds["old"])}
+        found[f"{name}/old, {clock}"] = together([ratios(starts, name, clock)])
+    return {**found, "starts": len(starts), "rounds": sum(len(seconds["old"]) for seconds in starts)}
 
 
 def said(numbers: Sequence[float]) -> str:
@@ -435,19 +447,20 @@ def show(found: dict[str, Any]) -> str:
 
 def measure(given: argparse.Namespace) -> dict[str, Any]:
     trees = {"old": given.old, "twin": given.old, "new": given.new}
-    found: dict[str, Any] = {"threads": given.threads, "torch": torch.__version__, "cases": {}}
+    found: dict[str, Any] = {"cases": {}}
     gpu = torch.cuda.is_available()
-    found["device"] = torch.cuda.get_device_name() if gpu else "CPU"
 
     def wanted(cases: dict[str, str]) -> list[str]:
         here = [name for name, device in cases.items() if gpu or device == "cpu"]
         return [name for name in here if any(fnmatch.fnmatch(name, pattern) for pattern in given.cases)]
 
-    times: dict[str, dict[str, list[Seconds]]] = {}
-    for _ in range(given.processes):
+    times: dict[str, list[dict[str, list[Seconds]]]] = {}
+    orders = list(itertools.permutations(trees))
+    for start in range(given.starts):
         left: list[str] | None = None
+        order = {name: trees[name] for name in orders[ORDERS[start % len(ORDERS)]]}
         while left is None or left:  # a case that fails takes its processes with it
-            with working(trees, given.threads) as workers:
+            with working(order, given.threads) as workers:
                 left = wanted(workers["old"].cases) if left is None else left
                 left = measured(workers, left, times, found["cases"], given)
     for name in times:
@@ -458,7 +471,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
                 found["cases"].setdefault(name, {})["memory"] = memories(workers, name)
     if times:
         found["mean"] = {
-            f"{name}/old, {clock}": together([ratios(seconds, name, clock) for seconds in times.values()])
+            f"{name}/old, {clock}": together([ratios(starts, name, clock) for starts in times.values()])
             for name, clock in COLUMNS.values()
         }
     found["seconds"] = times
@@ -468,7 +481,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
 def measured(
     workers: dict[str, Worker],
     names: list[str],
-    times: dict[str, dict[str, list[Seconds]]],
+    times: dict[str, list[dict[str, list[Seconds]]]],
     cases: dict[str, Any],
     given: argparse.Namespace,
 ) -> list[str]:
@@ -476,15 +489,13 @@ def measured(
     for number, name in enumerate(names):
         cases.setdefault(name, {})
         try:
-            new = compare(workers, name, given.seconds / given.processes, given.rounds // given.processes)
+            new = compare(workers, name, given.seconds / given.starts, given.rounds // given.starts)
         except Failed as error:
             cases[name]["error"] = str(error)
             print(f"{name}: {error}", file=sys.stderr)
             return names[number + 1 :]
-        own = times.setdefault(name, {worker: [] for worker in workers})
-        for worker, seconds in new.items():
-            own[worker] += seconds
-        print(f"{name}: new/old {statistics.median(ratios(own, 'new', 'wall')):.3f}", file=sys.stderr)
+        times.setdefault(name, []).append(new)
+        print(f"{name}: new/old {median(ratios(times[name], 'new', 'wall')):.3f}", file=sys.stderr)
     return []
 
 
@@ -508,11 +519,13 @@ def main() -> None:
     asked.add_argument("--cases", nargs="+", default=["*"], metavar="PATTERN", help="e.g. 'small/*'; all by default")
     asked.add_argument("--seconds", type=float, default=14.0, help="of work for each case, about")
     asked.add_argument("--rounds", type=int, default=60, help="of each case, at most")
-    asked.add_argument("--processes", type=int, default=3, help="times that all three processes are started afresh")
+    asked.add_argument("--starts", type=int, default=3, help="times that all three processes are started afresh")
     asked.add_argument("--threads", type=int, default=2, help="of torch")
     asked.add_argument("--no-memory", dest="memory", action="store_false", help="leave peak memory out")
+    asked.add_argument("--commits", nargs=2, metavar=("OLD", "NEW"), help="of the two, for the record")
     asked.add_argument("--out", type=Path, help="a file for all of it, as JSON")
     given = asked.parse_args()
+    begun = time.perf_counter()
     try:
         found = measure(given)
     except Failed as error:
@@ -520,7 +533,14 @@ def main() -> None:
         return
     print(show(found))
     if given.out is not None:
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
+        from doxa.results.stamp import stamp  # of whichever Doxa is installed: the trees are imported by the workers
+
+        torch.set_num_threads(given.threads)
+        settings = {
+            name: getattr(given, name) for name in ("cases", "seconds", "rounds", "starts", "threads", "commits")
+        }
+        when = {"when": datetime.now(UTC).isoformat(timespec="seconds")}
+        given.out.write_text(json.dumps(stamp(settings, [], begun) | when | found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

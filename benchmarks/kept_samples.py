@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,7 @@ def main() -> None:
     if given.learn is not None:
         learn(given.learn, given.samples, given.device, given.resume)
         return
+    started_at = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         few = finished(started(root / "few", FEW, given.device, resume=False))
@@ -113,7 +115,11 @@ def main() -> None:
     found |= {"killed": given.kills, "killed_in_the_midst": midst, "same_bytes": same, "seconds": round(seconds, 1)}
     print(json.dumps(found, indent=1))
     if given.out is not None:
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
+        from doxa.results.stamp import stamp
+
+        settings = {"samples": given.samples, "kills": given.kills, "device": given.device}
+        told = stamp(settings, [0], started_at) | {"when": datetime.now(UTC).isoformat(timespec="seconds")}
+        given.out.write_text(json.dumps(told | {"found": found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

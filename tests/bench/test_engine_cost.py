@@ -16,7 +16,7 @@ SCRIPT = ROOT / "benchmarks" / "engine_cost.py"
 
 
 def compared(old: Path, new: Path, out: Path) -> tuple[str, dict]:
-    knobs = ["--cases", "small/point", "small/sgd", "--seconds", "0.1", "--processes", "1", "--out", str(out)]
+    knobs = ["--cases", "small/point", "small/sgd", "--seconds", "0.1", "--starts", "2", "--out", str(out)]
     command = [sys.executable, str(SCRIPT), str(old), str(new), *knobs]
     said = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
     return said, json.loads(out.read_text()) if out.exists() else {}
@@ -30,7 +30,10 @@ def test_a_tree_is_compared_with_another_and_a_case_that_fails_there_is_told(tmp
     assert "ZeroDivisionError" in found["cases"]["small/sgd"]["error"]
     assert "ZeroDivisionError" in said
     whole = found["cases"]["small/point"]
-    assert whole["rounds"] == len(found["seconds"]["small/point"]["twin"]) > 0
+    starts = found["seconds"]["small/point"]
+    assert [list(start) for start in starts] == [["old", "twin", "new"], ["twin", "new", "old"]]
+    assert whole["rounds"] == sum(len(start["twin"]) for start in starts) > 0
+    assert found["settings"]["starts"] == whole["starts"] == len(starts)
     for name in ("new/old, wall", "twin/old, cpu"):
         median, low, high = whole[name]
         assert 0 < low <= median <= high
@@ -46,8 +49,15 @@ def test_a_folder_without_doxa_is_told(tmp_path: Path) -> None:
 
 def test_means_are_geometric_and_intervals_hold_their_medians() -> None:
     parts = runpy.run_path(str(SCRIPT), run_name="engine_cost")
-    assert parts["together"]([[2.0] * 9, [0.5] * 5]) == pytest.approx([1.0] * 3)
-    assert parts["together"]([[4.0] * 3, [1.0] * 3])[0] == pytest.approx(2.0)
-    median, low, high = parts["interval"]([1.0, 1.1, 0.9, 1.05, 7.0, 0.95, 1.02])
-    assert median == 1.02
-    assert 0.9 <= low < median < high <= 7.0
+    together = parts["together"]
+    assert together([[[2.0] * 9], [[0.5] * 5]]) == pytest.approx([1.0] * 3)
+    assert together([[[4.0] * 3], [[1.0] * 3]])[0] == pytest.approx(2.0)
+    median, low, high = together([[[1.0, 1.1, 0.9, 1.05, 7.0, 0.95, 1.02]]])
+    assert median == pytest.approx(1.02)
+    assert 0.9 <= low < median < high <= 7.0 + 1e-9
+
+
+def test_what_a_start_does_to_all_of_its_rounds_is_in_the_interval() -> None:
+    together = runpy.run_path(str(SCRIPT), run_name="engine_cost")["together"]
+    unlucky = [[1.0] * 20, [1.0] * 20, [1.1] * 20]
+    assert together([unlucky]) == pytest.approx([1.0, 1.0, 1.1])
