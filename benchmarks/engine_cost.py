@@ -445,7 +445,8 @@ def show(found: dict[str, Any]) -> str:
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
-def measure(given: argparse.Namespace) -> dict[str, Any]:
+def measure(given: argparse.Namespace, keep: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Everything that is asked for; what there is after every start is kept, should the rest never come."""
     trees = {"old": given.old, "twin": given.old, "new": given.new}
     found: dict[str, Any] = {"cases": {}}
     gpu = torch.cuda.is_available()
@@ -463,19 +464,24 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
             with working(order, given.threads) as workers:
                 left = wanted(workers["old"].cases) if left is None else left
                 left = measured(workers, left, times, found["cases"], given)
-    for name in times:
-        found["cases"][name] |= summary(times[name])
+        found |= told(found["cases"], times) | {"complete": False}
+        keep(found)
     if given.memory:
         with working({"old": given.old, "new": given.new}, given.threads) as workers:
             for name in wanted(workers["old"].cases):
                 found["cases"].setdefault(name, {})["memory"] = memories(workers, name)
-    if times:
-        found["mean"] = {
-            f"{name}/old, {clock}": together([ratios(starts, name, clock) for starts in times.values()])
-            for name, clock in COLUMNS.values()
-        }
-    found["seconds"] = times
+    found["complete"] = True
+    keep(found)
     return found
+
+
+def told(cases: dict[str, Any], times: dict[str, list[dict[str, list[Seconds]]]]) -> dict[str, Any]:
+    """Cases with their medians and intervals, the mean of all, and the seconds they come from."""
+    for name in times:
+        cases[name] |= summary(times[name])
+    columns = {f"{name}/old, {clock}": (name, clock) for name, clock in COLUMNS.values()} if times else {}
+    means = {key: together([ratios(starts, *column) for starts in times.values()]) for key, column in columns.items()}
+    return {"cases": cases, **({"mean": means} if means else {}), "seconds": times}
 
 
 def measured(
@@ -525,22 +531,30 @@ def main() -> None:
     asked.add_argument("--commits", nargs=2, metavar=("OLD", "NEW"), help="of the two, for the record")
     asked.add_argument("--out", type=Path, help="a file for all of it, as JSON")
     given = asked.parse_args()
-    begun = time.perf_counter()
     try:
-        found = measure(given)
+        found = measure(given, writing(given))
     except Failed as error:
         print(f"nothing was measured: {error}")
         return
     print(show(found))
-    if given.out is not None:
-        from doxa.results.stamp import stamp  # of whichever Doxa is installed: the trees are imported by the workers
 
-        torch.set_num_threads(given.threads)
-        settings = {
-            name: getattr(given, name) for name in ("cases", "seconds", "rounds", "starts", "threads", "commits")
-        }
-        when = {"when": datetime.now(UTC).isoformat(timespec="seconds")}
-        given.out.write_text(json.dumps(stamp(settings, [], begun) | when | found, indent=1) + "\n")
+
+def writing(given: argparse.Namespace) -> Callable[[dict[str, Any]], None]:
+    """Writes what was found into the file that was asked for, with its settings, versions, device, commit and time."""
+    begun = time.perf_counter()
+    if given.out is None:
+        return lambda found: None
+    from doxa.results.stamp import stamp  # of whichever Doxa is installed: the trees are imported by the workers
+
+    names = ("cases", "seconds", "rounds", "starts", "threads", "commits")
+    settings = {name: getattr(given, name) for name in names}
+    torch.set_num_threads(given.threads)
+
+    def write(found: dict[str, Any]) -> None:
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        given.out.write_text(json.dumps({**stamp(settings, [], begun), "when": when, **found}, indent=1) + "\n")
+
+    return write
 
 
 if __name__ == "__main__":
