@@ -17,7 +17,7 @@ from doxa.replicate.show import Area, Chart, Dots, Images, Line, Table
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
-KEPT = sorted(path for path in RESULTS.glob("*/*.json") if path.parent.name not in ("bench", "parts"))
+KEPT = sorted(path for path in RESULTS.glob("*/*.json") if path.parent.name not in ("bench", "engine", "parts"))
 X = [0.0, 0.5, 1.0]
 CLAIMS = (
     Claim("C-X-2", "a <b>bold</b> claim | with *stars*", "ratio < 0.8"),
