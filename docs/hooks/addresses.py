@@ -1,7 +1,9 @@
-"""Where on the site a replication is: its page, its heading and its address."""
+"""Where on the site a replication is: its page, its heading and its address; and where a requirement is."""
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,8 @@ if TYPE_CHECKING:
     from doxa.replicate import Artefact
 
 SPACE = "\N{NO-BREAK SPACE}"
+REQUIREMENTS = "requirements.md"
+REQUIREMENT = re.compile(r"\b(?:C-)?(?:WU|HWA|NN|VO|RB)-\d+\b")  # or a claim, by its ID
 GROUPS = {
     "priors": ("Priors", "What is believed of a weight before any data."),
     "regression": ("Regression", "A curve with noise, learned on a part of its axis, asked about all of it."),
@@ -64,3 +68,9 @@ def name(artefact: Artefact) -> str:
 
 def link(artefact: Artefact) -> str:
     return f"[{name(artefact).replace(' ', SPACE)}]({page(artefact)}#{anchor(artefact)})"
+
+
+def requirements(words: str, page: str) -> str:
+    """Words of a page with every ID of a requirement or claim as a link to what it says."""
+    there = posixpath.relpath(REQUIREMENTS, posixpath.dirname(page))
+    return REQUIREMENT.sub(lambda found: f"[{found[0]}]({there}#{found[0].lower()})", words)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from addresses import link
+from addresses import link, requirements
 from cells import cards, text
 from said import measured
 
@@ -67,9 +67,9 @@ def counted(found: Counter[str]) -> str:
     )
 
 
-def as_table(rows: Sequence[Row], artefacts: Mapping[str, Artefact] | None = None) -> str:
-    """A claim a line, with a link to where it is shown if `artefacts` are given."""
-    lines = [_line(row) for row in rows]
+def as_table(rows: Sequence[Row], page: str, artefacts: Mapping[str, Artefact] | None = None) -> str:
+    """A claim a line on a page, with a link to where it is shown if `artefacts` are given."""
+    lines = [_line(row, page) for row in rows]
     heads = ["claim", "verdict", "what it says", "what was found"]
     if artefacts is not None:
         heads.append("shown in")
@@ -90,11 +90,11 @@ def order(claim: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", claim)]
 
 
-def _line(row: Row) -> list[str]:
+def _line(row: Row, page: str) -> list[str]:
     aside = "; ".join(each for each in (seeds(row["seeds"]), text(row["setting"])) if each)
     found = "–" if row["verdict"] == NOT_RUN else measured(row["value"], row["se"])
     return [
-        text(row["claim"]).replace("-", "‑"),
+        requirements(text(row["claim"]), page),
         badge(row["verdict"]),
         f"{text(row['words'])} <small>{text(row['criterion'])}</small>",
         f"{found} <small>{aside}</small>" if aside else found,

@@ -14,6 +14,7 @@ from typing import Any
 import jinja2
 from cells import table
 from replications import count, every_claim, every_replication
+from requirements import every_requirement, requirements_count
 
 BENCH = Path(__file__).resolve().parents[2] / "results" / "bench"
 NET = re.compile(r"\d+(-\d+)+|LeNet-5")
@@ -287,10 +288,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         data_sets,
         every_claim,
         every_replication,
+        every_requirement,
         has_bench,
         memory_ratio,
         mnist_best,
         mnist_score,
+        requirements_count,
         scaled,
         scaling,
         scaling_floor,

@@ -69,7 +69,7 @@ def section(artefact: Artefact, found: Mapping[str, Any] | None) -> str:
         f"**{text(artefact.title)}.**",
         _part("What the document reports", reference(said["reference"])),
         _part("What was found", shown(artefact.show(found), anchor) if found else _not_run(artefact)),
-        _part("Claims", claims.as_table(rows) if rows else ""),
+        _part("Claims", claims.as_table(rows, addresses.page(artefact)) if rows else ""),
         _part("What was left open, and what was chosen", _list(said["left_open"])),
         _part("Where this is not what the document did", _list(said["departures"])),
         _part("How to run it again", f"```sh\n{command(artefact, found)}\n```"),
@@ -86,7 +86,7 @@ def stamp(artefact: Artefact, found: Mapping[str, Any]) -> str:
         duration(found["seconds"]),
         f"commit `{found['commit']}`" if found["commit"] else "",
         f"`results/{artefact.name}.json`",
-        f"requirements {text(', '.join(found['rows']))}",
+        f"requirements {addresses.requirements(text(', '.join(found['rows'])), addresses.page(artefact))}",
     ]
     origin = [each for each in origin if each]
     settings = "; ".join(f"{k.replace('_', ' ')} {setting(v)}" for k, v in found["settings"].items())
@@ -107,7 +107,7 @@ def count() -> str:
 def every_claim() -> str:
     """Every claim in a line, with what decided it and where it is shown."""
     rows = sorted(claims.every(artefacts(), RESULTS), key=lambda row: claims.order(row["claim"]))
-    return claims.as_table(rows, artefacts()) if rows else ""
+    return claims.as_table(rows, SUMMARY, artefacts()) if rows else ""
 
 
 def every_replication() -> str:
@@ -118,7 +118,8 @@ def every_replication() -> str:
         told = Counter(row["verdict"] for row in claims.judged(each, found))
         verdicts = ", ".join(f"{told[verdict]} {claims.badge(verdict)}" for verdict in claims.VERDICTS if told[verdict])
         ran = f"{text(found['device'])}, {duration(found['seconds'])}" if found else claims.NOT_RUN
-        title = f"{text(each.title)} <small>{text(', '.join(each.rows))}</small>"
+        asked = addresses.requirements(text(", ".join(each.rows)), SUMMARY)
+        title = f"{text(each.title)} <small>{asked}</small>"
         rows.append((addresses.link(each), verdicts or "no claim", title, ran))
     return cards(("replication", "claims", "what it shows, and for which requirements", "run on, in"), rows)
 

@@ -113,7 +113,7 @@ def test_a_page_without_results_says_so(hook: Any, tmp_path: Path) -> None:
     assert "# Weight uncertainty: New" in text
     assert "## UCI study { #uci-study }" in text
     assert "Not run yet at full size, which takes an hour" in text
-    assert "C‑X‑3" in text
+    assert "| C-X-3 |" in text
     assert "<svg" not in text
 
 
@@ -130,7 +130,7 @@ def test_every_claim_is_in_the_table_in_order_and_counted(
     monkeypatch.setattr(replications, "RESULTS", made)
     monkeypatch.setattr(replications, "artefacts", known)
     text = replications.every_claim()
-    assert re.findall(r"^\| (C\S+) \|", text, re.MULTILINE) == ["C‑X‑1", "C‑X‑2", "C‑X‑3", "C‑X‑10"]
+    assert re.findall(r"^\| (C\S+) \|", text, re.MULTILINE) == ["C-X-1", "C-X-2", "C-X-3", "C-X-10"]
     assert re.findall(r'<b class="verdict \w+">(.+?)</b>', text) == ["OPEN", "PASS", "not run yet", "FAIL"]
     assert text.count("](replications/weight-uncertainty/regression.md#figure-99)") == 3
     assert replications.count() == "Of 4 claims 1 holds, 1 does not hold, 1 stays open and 1 is not run yet."
@@ -146,6 +146,16 @@ def test_links_lead_to_headings_that_are_there(hook: Any, made: Path) -> None:
         assert f"{{ #{anchor} }}" in pages[path]
 
 
+def test_requirements_and_claims_lead_to_what_they_say(hook: Any, tmp_path: Path) -> None:
+    asking = replace(MADE, rows=("WU-07", "G-14"))
+    write(tmp_path, perform(asking, Ask(full=True)))
+    text = hook("replications").pages({MADE.name: asking}, tmp_path)["replications/weight-uncertainty/regression.md"]
+    assert "requirements [WU-07](../../requirements.md#wu-07), G-14" in text
+    row = {**Claim("C-WU-3", "w", "c").judged(True, 1.0), "artefact": asking.name}
+    assert "| [C-WU-3](requirements.md#c-wu-3) |" in hook("claims").as_table([row], "replications.md")
+    assert "| [C-WU-3](../../requirements.md#c-wu-3) |" in hook("claims").as_table([row], "replications/a/b.md")
+
+
 def test_a_count_of_one_verdict_alone_is_a_sentence(hook: Any) -> None:
     counted = hook("claims").counted
     assert counted(Counter({"PASS": 3})) == "Of 3 claims 3 hold."
@@ -158,7 +168,7 @@ def test_the_pages_of_what_is_registered_have_a_section_for_each_and_every_claim
     for artefact in TABLE.values():
         assert f"{{ #{hook('addresses').anchor(artefact)} }}" in pages
         for claim in artefact.claims:
-            assert f"| {claim.name.replace('-', '‑')} |" in summary
+            assert f"| {hook('addresses').requirements(claim.name, 'replications.md')} |" in summary
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
