@@ -92,8 +92,7 @@ def images(count: int = 4096, *shape: int) -> tuple[torch.Tensor, torch.Tensor]:
 def measures() -> dict[str, Case]:
     """Every case by its name; made where the Doxa to be timed can be imported."""
     import doxa
-    from doxa import learners, likelihoods, nets, noise, optimisers, priors, search
-    from doxa.judge import bandits
+    from doxa import bandits, learners, likelihoods, nets, noise, optimisers, priors, search
 
     gaussian = priors.gaussian(1.0)
     kinds: dict[str, Any] = {

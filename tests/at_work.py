@@ -12,14 +12,14 @@ from doxa.contracts import Batch, Problem
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Gradient
 from doxa.engine.recipes import materialised
-from doxa.layout import constants, lay_out
 from doxa.noise import Leaves, Noise
 from doxa.noise.interception import Interception
 from doxa.noise.leaves import sites_of
 from doxa.noise.source import Alone, Source
-from doxa.philox import Stream
-from doxa.probe import Uses, probe
-from doxa.randomness import Key, seed_of, stream_of
+from doxa.random.keys import Key, seed_of, stream_of
+from doxa.random.philox import Stream
+from doxa.weights.layout import constants, lay_out
+from doxa.weights.probe import Uses, probe
 
 
 def posed(net: nn.Module, x: Tensor, likelihood: object) -> Problem:

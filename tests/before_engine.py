@@ -25,8 +25,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import doxa
-from doxa import kl_weights, learners, likelihoods, noise, optimisers, posteriors, priors, rates, runs, search
-from doxa.judge import bandits
+from doxa import bandits, kl_weights, learners, likelihoods, noise, optimisers, posteriors, priors, rates, runs, search
 
 COMMIT = "f6462e8"
 FOLDER = Path(__file__).parent / "fixtures" / "before-engine"

@@ -11,9 +11,9 @@ import torch
 import doxa
 from doxa.auto import best_noise, by_fan_in, choose, folds
 from doxa.errors import BadInput
-from doxa.layout import lay_out
 from doxa.posteriors.mixture import Mixture
-from doxa.randomness import normal
+from doxa.random.keys import normal
+from doxa.weights.layout import lay_out
 
 LIKE = torch.zeros(1)
 

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, SubsetRandomS
 
 import doxa
 from doxa import BadInput, BrokenFile, Diverged, DoxaError, kl_weights, learners, likelihoods, noise, posteriors, priors
-from doxa.feed import InMemory
+from doxa.engine.feed import InMemory
 
 ROWS, SIZE, CLASSES = 20, 4, 3
 CHECKPOINT, BELIEF = "checkpoint.doxa", "belief.doxa"

@@ -19,12 +19,13 @@ import torch
 from torch import Tensor
 
 import doxa
-from doxa import learners, likelihoods, native, noise, optimisers, rates
+from doxa import kernels as native
+from doxa import learners, likelihoods, noise, optimisers, rates
 from doxa.engine import capture
 from doxa.engine import run as driven
 from doxa.errors import Interrupted
 from doxa.gradients.passes import why_eager
-from doxa.probe import Uses
+from doxa.weights.probe import Uses
 from laws.test_fleets import LEARNERS, PRIORS, WEIGHTS, net, numbers, rows
 
 

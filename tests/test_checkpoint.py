@@ -22,10 +22,11 @@ from torch import Tensor, nn
 
 import doxa
 from doxa import Belief, BrokenFile, learners, likelihoods, load, posteriors, priors
-from doxa.belief import BELIEF
-from doxa.checkpoint import VERSION, _canonical, _digest, describe, read, write
-from doxa.layout import constants, lay_out
 from doxa.posteriors import MeanField
+from doxa.predict.belief import BELIEF
+from doxa.storage.describe import describe
+from doxa.storage.sealed import VERSION, canonical, read, sha256_of, write
+from doxa.weights.layout import constants, lay_out
 
 
 def net() -> nn.Module:
@@ -147,7 +148,7 @@ def test_a_file_cut_short_anywhere_is_refused(path: Path) -> None:
 SAVER = """
 import os, random, signal, sys, time
 import torch
-from doxa.checkpoint import read, write
+from doxa.storage.sealed import read, write
 
 torch.set_num_threads(1)  # a fork has no other threads
 path, choose, step = sys.argv[1], random.Random(0), 0
@@ -236,8 +237,8 @@ def _torch_save(value: object) -> bytes:
 
 def sealed(header: object, tensors: dict[str, Tensor], text: str | None = None) -> bytes:
     """A file with any header, and the SHA-256 that belongs to it: what someone could write who means harm."""
-    text = _canonical(header) if text is None else text
-    return to_bytes(tensors, metadata={"doxa": _canonical({"header": text, "sha256": _digest(text, tensors)})})
+    text = canonical(header) if text is None else text
+    return to_bytes(tensors, metadata={"doxa": canonical({"header": text, "sha256": sha256_of(text, tensors)})})
 
 
 def test_a_file_from_the_future_is_refused(path: Path) -> None:
@@ -425,7 +426,7 @@ def test_tensors_of_every_kind_come_back_to_the_bit(tensor: Tensor, tmp_path: Pa
     for name in "ab":
         assert found[name].dtype == tensor.dtype
         assert found[name].shape == tensor.shape
-        assert _digest("", {"": found[name]}) == _digest("", {"": tensor.detach()})
+        assert sha256_of("", {"": found[name]}) == sha256_of("", {"": tensor.detach()})
 
 
 def test_ensembles_keep_the_buffers_of_every_member(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import doxa
 from doxa import flat, learners, likelihoods, noise, priors
 from doxa.engine import run as driven
 from doxa.errors import Interrupted
-from doxa.layout import lay_out, restarted
-from doxa.philox import Stream, fill_kept, fill_normals, fill_signs, fill_uniform, order
 from doxa.posteriors.dropout import Dropout, Masked
+from doxa.random.philox import Stream, fill_kept, fill_normals, fill_signs, fill_uniform, order
 from doxa.runs import Plan, gathered, learn, open_run, predict_table
+from doxa.weights.layout import lay_out, restarted
 from laws.test_learners import LEARNERS, small, wrapped
 from test_native import PAIRS, pulls, rows
 from zoo import CASES

@@ -27,8 +27,8 @@ from doxa import kl_weights, learners, likelihoods, noise, posteriors, priors, r
 from doxa.contracts import Moment
 from doxa.errors import Interrupted
 from doxa.gradients.variational import VariationalGradient
-from doxa.layout import lay_out
-from doxa.sweep import Question, sweep
+from doxa.predict.sweep import Question, sweep
+from doxa.weights.layout import lay_out
 
 ROWS = 40
 SOURCE = torch.Generator().manual_seed(5)

@@ -19,13 +19,14 @@ from torch import Tensor
 
 import doxa
 from at_work import posed
-from doxa import flat, native, priors
+from doxa import flat, priors
+from doxa import kernels as native
+from doxa.kernels import cuda
 from doxa.learners import variational
-from doxa.native import cuda
 from doxa.noise import flipout, local, shared
-from doxa.philox import Lanes, Stream, box_muller, fill_kept, fill_normals, fill_signs, words
 from doxa.posteriors import mean_field
-from doxa.randomness import normal
+from doxa.random.keys import normal
+from doxa.random.philox import Lanes, Stream, box_muller, fill_kept, fill_normals, fill_signs, words
 
 LENGTHS = [1, 15, 1023, 1024, 1025, 40_001]
 compiled = pytest.mark.skipif(native.library() is None, reason="no C compiler here")

@@ -14,8 +14,8 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 import doxa
 from doxa import BadInput, learners, likelihoods, noise, posteriors, priors
-from doxa.feed import InMemory
-from doxa.layout import lay_out, restarted
+from doxa.engine.feed import InMemory
+from doxa.weights.layout import lay_out, restarted
 from zoo import CASES
 
 X = torch.randn(20, 4, generator=torch.Generator().manual_seed(1))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 import doxa
 from doxa import learners, likelihoods, priors
 from doxa.errors import BadInput
-from doxa.options import COUNTS, Options
+from doxa.training.options import COUNTS, Options
 
 X = torch.randn(12, 2, generator=torch.Generator().manual_seed(0))
 Y = (X[:, 0] > 0).long()

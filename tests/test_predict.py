@@ -15,10 +15,11 @@ from torch.func import functional_call
 import doxa
 from doxa import Belief, Draws, learners, likelihoods, noise, posteriors, priors
 from doxa.contracts import Draw
-from doxa.layout import constants, lay_out
 from doxa.posteriors import MeanField
 from doxa.posteriors.delta import Delta
-from doxa.randomness import Key
+from doxa.predict import sweep
+from doxa.random.keys import Key
+from doxa.weights.layout import constants, lay_out
 from zoo import CASES
 
 
@@ -290,7 +291,7 @@ def with_statistics(net: nn.Module, seed: int) -> dict[str, Tensor]:
 @pytest.mark.parametrize("most", [1, 3, 100])
 def test_an_ensemble_of_chains_does_not_mix_up_its_buffers(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chains of 2 and of 3 states: five states, each with the statistics it was kept with."""
-    monkeypatch.setattr(doxa.sweep, "_at_once", lambda *_: most)
+    monkeypatch.setattr(sweep, "_at_once", lambda *_: most)
     net = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)).eval()
     layout, start = lay_out(net)
     states = start + 0.3 * normal(5, len(start))
@@ -318,7 +319,7 @@ def test_a_draw_s_own_buffers_take_the_place_of_its_component_s(most: int, monke
             for s in range(samples):
                 yield Draw(self.mean, 0, 1 / samples, {"1.running_mean": own[s]})
 
-    monkeypatch.setattr(doxa.sweep, "_at_once", lambda *_: most)
+    monkeypatch.setattr(sweep, "_at_once", lambda *_: most)
     net = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)).eval()
     layout, start = lay_out(net)
     own = normal(6, 5)
@@ -374,7 +375,7 @@ def test_draws_as_one_program_are_draws_one_by_one(name: str, monkeypatch: pytes
     q, x = belief(name), CASES[name].inputs(5)
     found = {}
     for most in (1, 3, 100):
-        monkeypatch.setattr(doxa.sweep, "_at_once", lambda *_, most=most: most)
+        monkeypatch.setattr(sweep, "_at_once", lambda *_, most=most: most)
         found[most] = q.predict(x, samples=7).outputs
     torch.testing.assert_close(found[3], found[1], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found[100], found[1], rtol=1e-4, atol=1e-5)
@@ -383,7 +384,7 @@ def test_draws_as_one_program_are_draws_one_by_one(name: str, monkeypatch: pytes
 def test_few_rows_of_a_small_net_are_one_program_and_much_work_is_not() -> None:
     small, rows = belief("mlp"), CASES["mlp"].inputs(5)
     many = rows.repeat(40_000, 1)
-    at_once = doxa.sweep._at_once
+    at_once = sweep._at_once
     assert at_once(small.net, small.layout, rows, 2048) >= 50
     assert at_once(small.net, small.layout, many, len(many)) == 1
     for name in ("strided", "lstm"):
@@ -397,7 +398,7 @@ def test_a_precision_that_the_processor_lacks_is_said_to_be_the_reason(monkeypat
     def refuses(*_: object) -> Tensor:
         raise RuntimeError("could not create a primitive")
 
-    monkeypatch.setattr(doxa.sweep, "call", refuses)
+    monkeypatch.setattr(sweep, "call", refuses)
     with pytest.raises(doxa.BadInput, match=r"in torch.bfloat16; if it runs without autocast=, leave that out"):
         q.predict(x, samples=2, autocast=torch.bfloat16)
 

@@ -11,8 +11,8 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from doxa.philox import Stream, fill_kept, fill_normals, fill_signs, fill_uniform, order
-from doxa.randomness import fill_normal, generator, isolated, normal, reseed, seed_of
+from doxa.random.keys import fill_normal, generator, isolated, normal, reseed, seed_of
+from doxa.random.philox import Stream, fill_kept, fill_normals, fill_signs, fill_uniform, order
 
 SINGLE, DOUBLE = torch.zeros(1), torch.zeros(1).double()
 MANY = 2_000_000

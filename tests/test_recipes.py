@@ -6,7 +6,7 @@ import pytest
 
 from doxa import kl_weights, noise, priors, rates
 from doxa.errors import BadInput
-from doxa.recipes import arguments, literal, member
+from doxa.runs.recipes import arguments, literal, member
 
 
 def test_words_make_the_member_they_name() -> None:

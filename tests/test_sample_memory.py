@@ -17,8 +17,8 @@ import torch
 from torch import nn
 
 from doxa import Belief, likelihoods, load, posteriors
-from doxa.layout import LIKELIHOOD, Layout, Slot, constants, lay_out
-from doxa.sample_store import SampleStore
+from doxa.weights.layout import LIKELIHOOD, Layout, Slot, constants, lay_out
+from doxa.storage.sample_store import SampleStore
 
 torch.set_num_threads(1)
 count, folder = int(sys.argv[1]), Path(sys.argv[2])

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, BrokenFile
-from doxa.sample_store import CHECK, START, SampleStore
+from doxa.storage.sample_store import CHECK, START, SampleStore
 
 
 def rows(count: int, columns: int = 5, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:
@@ -152,7 +152,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_store_from_the_future_is_refused(store: SampleStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("doxa.sample_store.VERSION", 0)
+    monkeypatch.setattr("doxa.storage.sample_store.VERSION", 0)
     with pytest.raises(BrokenFile, match="store version 1; this Doxa reads up to 0: upgrade"):
         SampleStore.open(store.path)
 

@@ -12,13 +12,13 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.func import functional_call
 
-import doxa
 from doxa import Belief, likelihoods, load, posteriors, priors
 from doxa.errors import BadInput, BrokenFile
 from doxa.judge import findings
-from doxa.layout import constants, lay_out
 from doxa.posteriors.divergence import kl
-from doxa.sample_store import SampleStore, SealedRows
+from doxa.predict import sweep
+from doxa.storage.sample_store import SampleStore, SealedRows
+from doxa.weights.layout import constants, lay_out
 
 SLOTS = (("1.running_mean", (5,)), ("1.running_var", (5,)))
 
@@ -68,7 +68,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Belief:
 
 @pytest.mark.parametrize("most", [1, 4, 100])
 def test_every_state_predicts_with_its_own_statistics(kept: Belief, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doxa.sweep, "_at_once", lambda *_: most)
+    monkeypatch.setattr(sweep, "_at_once", lambda *_: most)
     found = kept.predict(X, 100)
     assert len(found) == kept.posterior.distinct == 6
     size = kept.layout.size

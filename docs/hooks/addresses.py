@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from doxa.replicate import Artefact
+    from doxa_replicate import Artefact
 
 SPACE = "\N{NO-BREAK SPACE}"
 REQUIREMENTS = "requirements.md"

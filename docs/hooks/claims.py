@@ -14,7 +14,7 @@ from cells import cards, text
 from said import measured
 
 if TYPE_CHECKING:
-    from doxa.replicate import Artefact
+    from doxa_replicate import Artefact
 
 NOT_RUN = "not run yet"
 VERDICTS = {  # of one claim, and of several

@@ -30,7 +30,7 @@ class Defaults(griffe.Extension):
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         """Put the values into one signature."""
-        from doxa.options import Options
+        from doxa.training.options import Options
 
         for parameter in func.parameters:
             name = str(parameter.default).removeprefix("Options.")

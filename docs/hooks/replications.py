@@ -14,7 +14,7 @@ from said import duration, reference, setting
 from shown import shown
 
 if TYPE_CHECKING:
-    from doxa.replicate import Artefact
+    from doxa_replicate import Artefact
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 SUMMARY = "replications.md"
@@ -41,7 +41,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def artefacts() -> Mapping[str, Artefact]:
-    from doxa.replicate import TABLE
+    from doxa_replicate import TABLE
 
     return TABLE
 

@@ -20,7 +20,7 @@ from cells import cards, table, text
 from replications import artefacts
 
 if TYPE_CHECKING:
-    from doxa.replicate import Artefact
+    from doxa_replicate import Artefact
 
 FOLDER = Path(__file__).resolve().parents[1] / "requirements"
 ONCE_SHOWN = "shown.txt"

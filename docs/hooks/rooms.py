@@ -8,7 +8,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 # Modules without an __all__ that users call by name: all that they define themselves is public.
-OPEN = ("doxa.estimators", "doxa.auto", "doxa.contracts")
+OPEN = ("doxa.estimators", "doxa.contracts")
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Any
 
 from cells import MARKUP, table, text
 
-from doxa.replicate.charts import panel
-from doxa.replicate.show import Chart, Images, Shown, Table
 from doxa.report.numbers import SPACE
 from doxa.report.pixels import data_address
+from doxa_replicate.charts import panel
+from doxa_replicate.show import Chart, Images, Shown, Table
 
 MINUS = re.compile(r"(?<![\w.–-])-(?=\d)")
 

@@ -18,13 +18,13 @@ from doxa import (
     rates,
     search,
 )
-from doxa.belief import Belief, load
 from doxa.contracts import Estimate
-from doxa.draws import Draws
 from doxa.errors import BadInput, BrokenFile, Diverged, DoxaError, Interrupted
-from doxa.fit import fit
-from doxa.fleet import fleet, predict
 from doxa.judge.verdict import judge
+from doxa.predict.belief import Belief, load
+from doxa.predict.draws import Draws
+from doxa.training.fit import fit
+from doxa.training.fleet import fleet, predict
 from doxa.version import VERSION
 
 __version__ = VERSION

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
-from doxa.randomness import Key
+from doxa.data.rows import Batch, Inputs
+from doxa.random.keys import Key
+from doxa.weights.layout import Layout
+from doxa.weights.probe import Uses
 
-if TYPE_CHECKING:
-    from doxa.layout import Layout
-    from doxa.probe import Uses
-
-# What a net is called with: one tensor, several in order, or several by name.
-Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
+__all__ = [
+    "Batch",
+    "Centre",
+    "Draw",
+    "Estimate",
+    "Inputs",
+    "Likelihood",
+    "Moment",
+    "Posterior",
+    "Prior",
+    "Problem",
+    "Record",
+    "Schedule",
+]
 
 # Where a prior has its middle: a number, one per random weight [R], or a net (or its state dict) to believe in.
 Centre = Any
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Rows of data for each of K nets, [K, B, ·]: inputs for the net, targets for the likelihood.
-
-    Where the nets' rows differ in shape, x and y are the first net's, [1, B, ·], and `others` has a batch of such for
-    each of the rest.
-    """
-
-    x: Inputs
-    y: Tensor
-    others: tuple[Batch, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from doxa.auto import KL_WEIGHTS, RATE, choose
-from doxa.belief import Belief
-from doxa.draws import Draws
 from doxa.errors import BadInput, whole
 from doxa.judge.recalibration import interval
 from doxa.nets.mlp import mlp
+from doxa.predict.belief import Belief
+from doxa.predict.draws import Draws
 
 __all__ = ["BayesianClassifier", "BayesianRegressor"]
 

@@ -21,8 +21,9 @@ from doxa.engine.capture import Recording
 from doxa.engine.contracts import Learner
 from doxa.engine.run import at_work
 from doxa.errors import BadInput
-from doxa.fit import Member, prepared
-from doxa.options import Options
+from doxa.training.members import Member
+from doxa.training.options import Options
+from doxa.training.train import prepared
 from doxa_bench.kinds import BATCH, ROWS
 from doxa_bench.settings import Settings
 from doxa_bench.steps import GAUSSIAN

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 import doxa
+from doxa.data.rows import as_pair
 from doxa.judge import ece
-from doxa.rows import as_pair
-from doxa.sweep import ROWS as CHUNK
+from doxa.predict.sweep import ROWS as CHUNK
 from doxa_bench import beside
 from doxa_bench.contenders import Task, quiet
 from doxa_bench.digits import Rows, digits

@@ -14,13 +14,14 @@ import doxa
 from doxa.contracts import Batch
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Learner
+from doxa.engine.feed import InMemory
 from doxa.engine.recipes import materialised
-from doxa.feed import InMemory
-from doxa.fit import Member, keys, pose
-from doxa.philox import Stream
 from doxa.posteriors.mean_field import inverse_softplus
-from doxa.randomness import seed_of
-from doxa.sweep import ROWS as CHUNK
+from doxa.predict.sweep import ROWS as CHUNK
+from doxa.random.keys import seed_of
+from doxa.random.philox import Stream
+from doxa.training.members import Member, keys
+from doxa.training.problem import pose
 from doxa_bench.kinds import BATCH, ROWS
 
 RATE = 1e-3

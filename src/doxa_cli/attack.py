@@ -27,8 +27,8 @@ def attack(
     """Attack a run by the fast gradient sign method (FGSM), ever harder."""
     say = notes(quiet)
     from doxa.judge.robustness import robustness
+    from doxa.kernels.threads import threads
     from doxa.runs import open_run
-    from doxa.threads import threads
 
     opened = open_run(run, device)
     held = require_rows(opened, source, encoding, say)

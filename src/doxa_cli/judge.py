@@ -39,9 +39,9 @@ def judge(
     """
     say = notes(quiet)
     require_free(out, force)
+    from doxa.kernels.threads import threads
     from doxa.runs import foreign, open_run
     from doxa.runs.folder import RESULT
-    from doxa.threads import threads
 
     opened = open_run(run, device)
     if table is None and shift is None and samples is None:
@@ -91,8 +91,8 @@ def _scores(opened: Opened, rows: Rows, outside: Tensor | None, samples: int) ->
 
 def _evidence(opened: Opened, rows: Rows, outside: Tensor | None, samples: int) -> dict[str, Any]:
     """The same, and all that a report draws; it takes several times as long."""
-    from doxa.batch_norm import has_batch_norm
     from doxa.judge.evidence import evidence
+    from doxa.weights.batch_norm import has_batch_norm
 
     pruned = opened.spec.get("pruned")
     settings = {k: v for k, v in opened.plan.state().items() if v is not None}

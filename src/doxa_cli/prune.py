@@ -11,7 +11,7 @@ from doxa_cli.scores import number
 from doxa_cli.terminal import notes, put, put_json, table
 
 if TYPE_CHECKING:
-    from doxa.belief import Belief
+    from doxa.predict.belief import Belief
 
 
 def prune(
@@ -29,8 +29,8 @@ def prune(
     """Set the least relevant weights, by |mean| / scale, to zero and write what is left as a new run."""
     say = notes(quiet)
     from doxa.judge.summary import summary
+    from doxa.kernels.threads import threads
     from doxa.runs import open_run, prune_run
-    from doxa.threads import threads
 
     whole = open_run(run)
     rows = rows_of(whole, source, encoding, say)

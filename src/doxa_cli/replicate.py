@@ -29,7 +29,7 @@ def replicate(
     With --out, what is finished of a long replication is kept there: the same command goes on with the rest.
     """
     from doxa.errors import BadInput, nearest
-    from doxa.replicate import TABLE, Ask, perform, write
+    from doxa_replicate import TABLE, Ask, perform, write
 
     if name == LIST:
         _listed(TABLE, as_json)

@@ -17,7 +17,7 @@ def version(as_json: Json = False) -> None:
     import numpy
     import torch
 
-    from doxa.native import library
+    from doxa.kernels import library
     from doxa.version import VERSION
 
     cuda = torch.cuda.is_available()

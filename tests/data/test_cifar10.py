@@ -96,7 +96,7 @@ def write_archive(folder: Path, members: dict[str, bytes]) -> Path:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
     """Batches of ten images, for the sake of time."""
-    monkeypatch.setattr(sys.modules["doxa.data.cifar10"], "ROWS", 10)
+    monkeypatch.setattr(sys.modules["doxa.data.sets.cifar10"], "ROWS", 10)
     return 10
 
 

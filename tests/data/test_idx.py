@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from doxa.data import Dataset, fashion_mnist, mnist
-from doxa.data.idx import read_idx
+from doxa.data.formats.idx import read_idx
 from doxa.errors import BadInput, BrokenFile
 
 READERS = {"mnist": mnist, "fashion_mnist": fashion_mnist}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from doxa.data import Tabular, mushroom
-from doxa.data.mushroom import LETTERS
+from doxa.data.sets.mushroom import LETTERS
 from doxa.errors import BadInput, BrokenFile
 
 Real = Callable[[str], list[Path]]

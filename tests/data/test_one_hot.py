@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from doxa.data import Tabular
-from doxa.data.one_hot import drop_first, one_hot
+from doxa.data.formats.one_hot import drop_first, one_hot
 
 LETTERS = Tabular("t", np.array([["b", "p"], ["a", "p"], ["?", "p"], ["b", "p"]]), np.zeros(4), ("u", "v"), "y")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from doxa.data import temperature
-from doxa.data.daily import Daily
-from doxa.data.temperature import REANALYSIS, STATION
+from doxa.data.formats.daily import Daily
+from doxa.data.sets.temperature import REANALYSIS, STATION
 from doxa.errors import BadInput, BrokenFile
 
 Real = Callable[[str], list[Path]]

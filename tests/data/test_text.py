@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from doxa.data.text import cells, codes, numbers
+from doxa.data.formats.text import cells, codes, numbers
 from doxa.errors import BrokenFile
 
 

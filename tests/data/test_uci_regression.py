@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from doxa.data import Tabular, uci_regression
-from doxa.data.uci_regression_sets import SETS
-from doxa.data.uci_splits import standard_splits
+from doxa.data.sets.uci_regression_sets import SETS
+from doxa.data.sets.uci_splits import standard_splits
 from doxa.errors import BadInput, BrokenFile
 
 Real = Callable[[str], list[Path]]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from doxa.data.uci_splits import read_splits, standard_splits
+from doxa.data.sets.uci_splits import read_splits, standard_splits
 from doxa.errors import BadInput, BrokenFile
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from doxa.replicate import TABLE, Artefact, Ask, Claim, perform, write
-from doxa.replicate.show import Area, Chart, Dots, Images, Line, Table
+from doxa_replicate import TABLE, Artefact, Ask, Claim, perform, write
+from doxa_replicate.show import Area, Chart, Dots, Images, Line, Table
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"

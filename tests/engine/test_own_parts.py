@@ -208,9 +208,9 @@ SEEDS = [1, 2, 3]
 def by_hand(seed: int) -> tuple[Tensor, list[float]]:
     """The same written out: the belief's mean, and the NLLs of the epochs."""
     belief = doxa.fit(net(), rows(), learner=doxa.learners.point(), seed=seed, **{**KEYS, "epochs": 1, "lr": 1e-30})
+    from doxa.engine.feed import InMemory
     from doxa.engine.sources import Shuffled
-    from doxa.feed import InMemory
-    from doxa.randomness import seed_of
+    from doxa.random.keys import seed_of
 
     words = torch.tensor([seed_of((seed, "net", 0))])
     source = Shuffled(InMemory(*rows(), 8), words)

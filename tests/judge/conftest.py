@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from doxa.belief import Belief
-from doxa.layout import constants, lay_out
 from doxa.posteriors.mean_field import MeanField, inverse_softplus
+from doxa.predict.belief import Belief
+from doxa.weights.layout import constants, lay_out
 
 
 @pytest.fixture(autouse=True)

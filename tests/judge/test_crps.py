@@ -11,8 +11,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from doxa.errors import BadInput
-from doxa.judge import crps as module
 from doxa.judge import crps_gaussian_mixture
+from doxa.judge.metrics import crps as module
 
 
 def integrated(location, scale, y: float) -> float:

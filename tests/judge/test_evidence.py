@@ -10,13 +10,13 @@ import torch
 from torch import nn
 
 import doxa
-from doxa.belief import Belief
 from doxa.judge import coverage, judge, pruning_curve, reliability, robustness, signal_to_noise_histogram
 from doxa.judge.evidence import evidence
-from doxa.layout import constants, lay_out
 from doxa.likelihoods import bernoulli, categorical, gaussian, gaussian_per_input
 from doxa.posteriors.delta import Delta
+from doxa.predict.belief import Belief
 from doxa.results import read_result, trouble, write_result
+from doxa.weights.layout import constants, lay_out
 
 SOURCE = torch.Generator().manual_seed(0)
 X = torch.rand(90, 4, generator=SOURCE)

@@ -9,14 +9,14 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from doxa.belief import Belief
 from doxa.errors import BadInput
 from doxa.judge.attacks import fgsm
 from doxa.judge.attacks.averaged_loss import averaged_loss
-from doxa.layout import constants, lay_out
 from doxa.likelihoods import bernoulli, categorical
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.particles import Particles
+from doxa.predict.belief import Belief
+from doxa.weights.layout import constants, lay_out
 
 X = 0.3 + 0.4 * torch.rand(40, 6, generator=torch.Generator().manual_seed(0))
 Y = torch.randint(0, 2, (40,), generator=torch.Generator().manual_seed(1))

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from doxa.judge.half_sampling import half_sampling_error
+from doxa.judge.metrics.half_sampling import half_sampling_error
 
 
 def told_and_true(statistic, make, times: int = 300) -> tuple[float, float]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from doxa.draws import Draws
 from doxa.errors import BadInput
 from doxa.judge.recalibration import EDGE, ends, interval, levels_of, recalibrated
 from doxa.likelihoods import gaussian
-from doxa.randomness import normal
+from doxa.predict.draws import Draws
+from doxa.random.keys import normal
 
 LIKE = torch.zeros(1)
 TIMES = 300  # calibrations, each on rows of its own

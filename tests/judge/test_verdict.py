@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import nn
 
-from doxa.belief import Belief
 from doxa.contracts import Estimate
 from doxa.errors import BadInput
 from doxa.judge import TABLE, Judgement, auroc, ece, judge, lppd, lppd_error, nll
 from doxa.judge import verdict as module
-from doxa.layout import constants, lay_out
 from doxa.likelihoods import bernoulli, categorical, gaussian, gaussian_learned, gaussian_per_input
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.particles import Particles
+from doxa.predict.belief import Belief
+from doxa.weights.layout import constants, lay_out
 
 X = torch.rand(120, 4, generator=torch.Generator().manual_seed(0))
 FAR = 4 + torch.rand(60, 4, generator=torch.Generator().manual_seed(1))

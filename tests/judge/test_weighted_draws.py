@@ -11,11 +11,11 @@ from doxa.judge import crps_gaussian_mixture, gibbs_nll, lppd, lppd_bias, lppd_e
 from doxa.judge.attacks.fgsm import fgsm
 from doxa.judge.recalibration import levels_of
 from doxa.judge.summary import summary
-from doxa.layout import lay_out
 from doxa.likelihoods import categorical, gaussian
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.particles import Particles
+from doxa.weights.layout import lay_out
 
 TIMES = torch.tensor([3, 1, 2, 4])
 SHARES = TIMES / 10

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from doxa.belief import Belief
 from doxa.judge.attacks import TABLE
 from doxa.judge.attacks.averaged_loss import averaged_loss
-from doxa.layout import constants, lay_out
 from doxa.likelihoods import categorical, gaussian
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.mean_field import MeanField, inverse_softplus
+from doxa.predict.belief import Belief
+from doxa.weights.layout import constants, lay_out
 
 ROUNDING = 1e-6
 

@@ -27,8 +27,8 @@ from torch.utils.data import (
 import doxa
 from doxa import learners, likelihoods, noise, priors
 from doxa.contracts import Batch
+from doxa.engine.feed import Loaded, feed, side_by_side
 from doxa.errors import BadInput
-from doxa.feed import Loaded, feed, side_by_side
 from doxa.gradients.passes import Passes
 
 GAUSSIAN = priors.gaussian(1.0)

@@ -24,15 +24,16 @@ from doxa import learners, likelihoods, noise, posteriors, priors
 from doxa.contracts import Batch, Problem
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Gradient
+from doxa.engine.feed import feed
 from doxa.engine.recipes import materialised
-from doxa.feed import feed
-from doxa.fit import Member, keys, pose
-from doxa.layout import Chooser, Layout, call, lay_out, mode
 from doxa.noise.interception import Interception
 from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, sites_of
 from doxa.noise.source import Alone
-from doxa.philox import Stream, fill_normals
-from doxa.randomness import isolated, seed_of
+from doxa.random.keys import isolated, seed_of
+from doxa.random.philox import Stream, fill_normals
+from doxa.training.members import Member, keys
+from doxa.training.problem import pose
+from doxa.weights.layout import Chooser, Layout, call, lay_out, mode
 
 STEP = 5
 

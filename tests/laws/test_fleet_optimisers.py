@@ -18,7 +18,7 @@ from doxa.engine.contracts import Parameter
 from doxa.engine.recipes import GradientRows
 from doxa.errors import BadInput, BrokenFile
 from doxa.optimisers.torchs import TorchStepper
-from doxa.philox import Stream
+from doxa.random.philox import Stream
 
 OPTIMISERS: dict[str, Callable[..., optim.Optimizer]] = {
     "sgd": optim.SGD,

@@ -15,6 +15,7 @@ import doxa
 from doxa import kl_weights, learners, likelihoods, noise, optimisers, posteriors, priors
 from doxa.errors import BadInput, Interrupted
 from doxa.posteriors.divergence import kl
+from doxa.storage.describe import describe
 from zoo import CASES
 
 LEARNERS = {
@@ -142,7 +143,7 @@ def test_kinds_and_chunks_come_back_in_order() -> None:
     found = doxa.fleet(net(), rows(), learners=each, seeds=list(range(5)), at_once=1, **KEYS)
     whole = doxa.fleet(net(), rows(), learners=each, seeds=list(range(5)), **KEYS)
     for belief, other, learner in zip(found, whole, each, strict=True):
-        assert belief.record.settings["learner"] == doxa.checkpoint.describe(learner)
+        assert belief.record.settings["learner"] == describe(learner)
         close(belief, other)
 
 

@@ -14,12 +14,13 @@ from torch.utils.data import DataLoader, TensorDataset
 import doxa
 from doxa import kl_weights, learners, likelihoods, noise, posteriors, priors, rates
 from doxa.contracts import Moment, Schedule
+from doxa.engine.feed import InMemory
 from doxa.engine.members import Members
 from doxa.errors import Interrupted
-from doxa.feed import InMemory
-from doxa.fit import Member, pose
-from doxa.philox import Stream
-from doxa.randomness import seed_of
+from doxa.random.keys import seed_of
+from doxa.random.philox import Stream
+from doxa.training.members import Member
+from doxa.training.problem import pose
 from zoo import CASES
 
 ROWS, SIZE, NOISE, PRIOR = 96, 4, 0.5, 0.7

@@ -15,7 +15,6 @@ from doxa.contracts import Problem
 from doxa.engine.context import StepContext
 from doxa.flat import Turn
 from doxa.gradients.variational import VariationalGradient
-from doxa.layout import call, mode
 from doxa.learners import variational
 from doxa.likelihoods import categorical
 from doxa.noise import Leaves
@@ -23,9 +22,10 @@ from doxa.noise import leaves as leaves_module
 from doxa.noise.interception import Interception
 from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, noise_of, sites_of
 from doxa.noise.source import Alone, Handed, Listening, made
-from doxa.philox import fill_normals
 from doxa.posteriors.mean_field import Family
-from doxa.randomness import isolated, normal, reseed, stream_of
+from doxa.random.keys import isolated, normal, reseed, stream_of
+from doxa.random.philox import fill_normals
+from doxa.weights.layout import call, mode
 from zoo import CASES, Case
 
 NOISES = [pytest.param(n, id=k) for k, n in noise.TABLE.items()]
@@ -91,7 +91,7 @@ def operations(net: nn.Module, x: Tensor) -> int:
     """How many linear maps and convolutions the net really calls, counted from outside."""
     from torch.overrides import TorchFunctionMode
 
-    from doxa.probe import ATTENTION, OPEN_ATTENTION, OPERATIONS
+    from doxa.weights.probe import ATTENTION, OPEN_ATTENTION, OPERATIONS
 
     class Count(TorchFunctionMode):
         calls = 0

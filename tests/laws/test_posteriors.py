@@ -16,14 +16,14 @@ from doxa import Belief, likelihoods, load, posteriors, priors
 from doxa.contracts import Posterior
 from doxa.errors import BadInput
 from doxa.flat import fill_scale
-from doxa.layout import constants, lay_out
-from doxa.philox import fill_kept
 from doxa.posteriors import MeanField
 from doxa.posteriors.divergence import kl
 from doxa.posteriors.dropout import masks
 from doxa.posteriors.mean_field import Family, inverse_softplus, log_softplus, softplus
-from doxa.probe import probe
-from doxa.randomness import stream_of
+from doxa.random.keys import stream_of
+from doxa.random.philox import fill_kept
+from doxa.weights.layout import constants, lay_out
+from doxa.weights.probe import probe
 from zoo import CASES
 
 

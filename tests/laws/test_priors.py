@@ -13,12 +13,12 @@ from scipy import integrate
 
 from doxa import priors
 from doxa.flat import Pull, Slopes, Turn, mixture_slope, worked_out
-from doxa.layout import lay_out, settle
 from doxa.nets import mlp
 from doxa.posteriors import MeanField
 from doxa.posteriors.divergence import CLOSED, kl, monte_carlo, pulls_of
 from doxa.posteriors.mean_field import inverse_softplus
-from doxa.randomness import normal
+from doxa.random.keys import normal
+from doxa.weights.layout import lay_out, settle
 
 EXAMPLES = {
     "gaussian": priors.gaussian(0.7),

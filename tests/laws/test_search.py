@@ -11,18 +11,18 @@ from torch import Tensor, nn
 
 from doxa import likelihoods
 from doxa.contracts import Problem
-from doxa.layout import lay_out
-from doxa.probe import probe
 from doxa.search import local as local_noise
 from doxa.search import low_rank, natural, natural_within, plain, scores, shaping, weight_space
-from doxa.search.coordinates import TABLE as COORDINATES
-from doxa.search.coordinates import Coordinate, log_scale
-from doxa.search.fisher import fisher
-from doxa.search.gaussian import Gaussian, Slopes, groups_of
+from doxa.search.distribution.coordinates import TABLE as COORDINATES
+from doxa.search.distribution.coordinates import Coordinate, log_scale
+from doxa.search.distribution.fisher import fisher
+from doxa.search.distribution.gaussian import Gaussian, Slopes, groups_of
 from doxa.search.objectives import Objective
-from doxa.search.population import population
+from doxa.search.perturbations.population import population
 from doxa.search.scene import Named, Rows, Scene
 from doxa.search.shaping import TABLE as SHAPINGS
+from doxa.weights.layout import lay_out
+from doxa.weights.probe import probe
 
 D = 5
 FAMILIES = {"separable": None, "layer-wise": (2, 3), "isotropic": (5,)}

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from doxa.replicate.charts import SEEN, panel
-from doxa.replicate.looks import MARKED, looks
-from doxa.replicate.show import Area, Chart, Contours, Dots, Line
 from doxa.report.palette import INK, MUTED
+from doxa_replicate.charts import SEEN, panel
+from doxa_replicate.looks import MARKED, looks
+from doxa_replicate.show import Area, Chart, Contours, Dots, Line
 
 X = [float(k) for k in range(MARKED + 10)]
 

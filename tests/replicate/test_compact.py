@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from doxa.replicate.compact import compact, rounded
+from doxa_replicate.compact import compact, rounded
 
 CURVE = [k / 7 for k in range(100)]
 RESULT = {

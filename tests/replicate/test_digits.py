@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 import doxa
-from doxa.belief import Belief
-from doxa.replicate import Ask
-from doxa.replicate.weight_uncertainty import digit_cells, figure_20
-from doxa.replicate.weight_uncertainty.digit_attacks import signs
-from doxa.replicate.weight_uncertainty.digit_cells import FRACTIONS, heard, weights_of
+from doxa.predict.belief import Belief
+from doxa_replicate import Ask
+from doxa_replicate.weight_uncertainty.digits import cells, pruning
+from doxa_replicate.weight_uncertainty.digits.attacks import signs
+from doxa_replicate.weight_uncertainty.digits.cells import FRACTIONS, heard, weights_of
 
 
 def learned(net: nn.Module, learner: Any, epochs: int = 1) -> Belief:
@@ -54,7 +54,7 @@ def test_attacks_know_which_way_is_up_from_a_net_that_is_all_but_certain() -> No
 )
 def test_longer_training_is_judged_only_where_pruning_went_far_enough(half: float, whole: float, holds: Any) -> None:
     """The mean of three equal numbers is not always that number."""
-    assert figure_20.longer([{"half": [0.5] * 3, "all": [0.6] * 3}, {"half": [half] * 3, "all": [whole] * 3}]) is holds
+    assert pruning.longer([{"half": [0.5] * 3, "all": [0.6] * 3}, {"half": [half] * 3, "all": [whole] * 3}]) is holds
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_longer_training_is_judged_only_where_pruning_went_far_enough(half: floa
     ],
 )
 def test_what_can_go_is_read_off_a_straight_line_to_the_first_point_beyond(errors: list[float], share: float) -> None:
-    assert figure_20.tolerated({"fraction": [0.0, 0.5, 0.6, 0.9], "error": errors}) == pytest.approx(share)
+    assert pruning.tolerated({"fraction": [0.0, 0.5, 0.6, 0.9], "error": errors}) == pytest.approx(share)
 
 
 def test_what_was_judged_otherwise_is_not_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,10 +77,10 @@ def test_what_was_judged_otherwise_is_not_found_again(tmp_path: Path, monkeypatc
         made.append(1)
         return {"plain": []}
 
-    monkeypatch.setattr(digit_cells, "_made", make)
+    monkeypatch.setattr(cells, "_made", make)
     for _ in range(2):
-        digit_cells.cells(Ask(folder=tmp_path), "plain", 400)
+        cells.cells(Ask(folder=tmp_path), "plain", 400)
     assert len(made) == 1
-    monkeypatch.setattr(digit_cells, "JUDGED", {**digit_cells.JUDGED, "fractions": (0.0, 0.5)})
-    digit_cells.cells(Ask(folder=tmp_path), "plain", 400)
+    monkeypatch.setattr(cells, "JUDGED", {**cells.JUDGED, "fractions": (0.0, 0.5)})
+    cells.cells(Ask(folder=tmp_path), "plain", 400)
     assert len(made) == 2

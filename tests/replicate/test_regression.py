@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 import doxa
-from doxa.data.curve import curve
-from doxa.replicate.over_seeds import error, summary, with_error
-from doxa.replicate.weight_uncertainty import adam_and_sgd, figure_13
-from doxa.replicate.weight_uncertainty.curve_measures import (
+from doxa.data.sets.curve import curve
+from doxa_replicate.over_seeds import error, summary, with_error
+from doxa_replicate.weight_uncertainty.curve import learning_mixture
+from doxa_replicate.weight_uncertainty.curve.measures import (
     average,
     coverage,
     epochs_to,
@@ -20,17 +20,18 @@ from doxa.replicate.weight_uncertainty.curve_measures import (
     thinned,
     variance_of_differences,
 )
-from doxa.replicate.weight_uncertainty.held_still import HeldStill
-from doxa.replicate.weight_uncertainty.regression import TRAIN, Setting
+from doxa_replicate.weight_uncertainty.curve.trainings import TRAIN, Setting
+from doxa_replicate.weight_uncertainty.local_reparameterisation import adam_and_sgd
+from doxa_replicate.weight_uncertainty.local_reparameterisation.held_still import HeldStill
 
 
 @pytest.mark.parametrize(("scales", "floor"), [((0, 6), 0.665), ((1, 6), 0.633), ((0, 8), 0.687)])
 def test_no_gaussian_is_nearer_to_a_mixture_than_the_floor(scales: tuple[int, int], floor: float) -> None:
-    assert figure_13.floor(Setting(scales)) == pytest.approx(floor, abs=1e-3)
+    assert learning_mixture.floor(Setting(scales)) == pytest.approx(floor, abs=1e-3)
 
 
 def test_the_floor_depends_on_the_ratio_of_scales_alone() -> None:
-    assert figure_13.floor(Setting((0, 7))) == pytest.approx(figure_13.floor(Setting((1, 8))), abs=1e-4)
+    assert learning_mixture.floor(Setting((0, 7))) == pytest.approx(learning_mixture.floor(Setting((1, 8))), abs=1e-4)
 
 
 def test_a_band_that_opens_tenfold_is_said_to() -> None:

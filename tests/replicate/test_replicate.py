@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 import pytest
 
 from doxa.errors import BadInput
-from doxa.replicate import FAIL, OPEN, PASS, TABLE, Artefact, Ask, Claim, perform, write
-from doxa.replicate.charts import panel
-from doxa.replicate.parts import kept, legs
-from doxa.replicate.perform import spent
-from doxa.replicate.show import Chart, Images, Table
+from doxa_replicate import FAIL, OPEN, PASS, TABLE, Artefact, Ask, Claim, perform, write
+from doxa_replicate.charts import panel
+from doxa_replicate.parts import kept, legs
+from doxa_replicate.perform import spent
+from doxa_replicate.show import Chart, Images, Table
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -141,7 +141,7 @@ def test_the_time_of_work_that_was_broken_off_is_that_of_all_its_legs(
 
     def leg(ends: bool) -> dict[str, Any]:
         with monkeypatch.context() as patch:
-            patch.setattr("doxa.replicate.parts._now", lambda: next(clock))
+            patch.setattr("doxa_replicate.parts._now", lambda: next(clock))
             with legs(tmp_path) as spans:
                 if not ends:
                     raise KeyboardInterrupt
@@ -225,7 +225,7 @@ def test_artefacts_of_one_command_share_their_parts(monkeypatch: pytest.MonkeyPa
         return {}
 
     both = {name: Artefact(name, "One", (), run) for name in ("made-up/one", "made-up/two")}
-    monkeypatch.setattr("doxa.replicate.TABLE", both)
+    monkeypatch.setattr("doxa_replicate.TABLE", both)
     assert main(["replicate", "made-up", "--quiet"]) == 0
     assert made == [1]
 

@@ -11,16 +11,17 @@ import torch
 import torch.nn.functional as F
 
 from doxa import search
-from doxa.belief import Belief
 from doxa.learners import point
-from doxa.replicate import Ask
-from doxa.replicate.variational_optimisation import convolutional, divergence, score_laws, trials
-from doxa.replicate.variational_optimisation.fewer_evaluations import WAYS, _search
-from doxa.replicate.variational_optimisation.followed import WINDOW, smoothed
-from doxa.replicate.variational_optimisation.mushroom_policy import reward
-from doxa.replicate.variational_optimisation.pictures import stretches
-from doxa.replicate.variational_optimisation.trials import Length, Step, Trial, at_mean, dense, trained
+from doxa.predict.belief import Belief
 from doxa.search import functions
+from doxa_replicate import Ask
+from doxa_replicate.variational_optimisation.functions import score_laws
+from doxa_replicate.variational_optimisation.functions.fewer_evaluations import WAYS, _search
+from doxa_replicate.variational_optimisation.mushroom_policy import reward
+from doxa_replicate.variational_optimisation.nets import convolutional, divergence, trials
+from doxa_replicate.variational_optimisation.nets.followed import WINDOW, smoothed
+from doxa_replicate.variational_optimisation.nets.pictures import stretches
+from doxa_replicate.variational_optimisation.nets.trials import Length, Step, Trial, at_mean, dense, trained
 
 
 def test_a_moving_average_is_centred_and_uses_what_there_is() -> None:

@@ -13,17 +13,17 @@ import torch
 import doxa
 from doxa import data, learners, likelihoods, rates
 from doxa.contracts import Moment
-from doxa.draws import Draws
 from doxa.errors import BadInput
 from doxa.nets import mlp
-from doxa.replicate import OPEN, TABLE, Ask, perform
-from doxa.replicate.weight_uncertainty import uci_regression as benchmark
-from doxa.replicate.weight_uncertainty.uci_regression import published, tables
-from doxa.replicate.weight_uncertainty.uci_regression.contest import WIDENINGS, Contest, Size, contest
-from doxa.replicate.weight_uncertainty.uci_regression.density import grid_noise, log_density, squared_error
-from doxa.replicate.weight_uncertainty.uci_regression.ended import Ended
-from doxa.replicate.weight_uncertainty.uci_regression.methods import METHODS, Candidate, one_hidden_layer
-from doxa.replicate.weight_uncertainty.uci_regression.splits import FOLDS, Splits, standardised
+from doxa.predict.draws import Draws
+from doxa_replicate import OPEN, TABLE, Ask, perform
+from doxa_replicate.weight_uncertainty import uci_regression
+from doxa_replicate.weight_uncertainty.uci_regression import published, tables
+from doxa_replicate.weight_uncertainty.uci_regression.contest import WIDENINGS, Contest, Size, contest
+from doxa_replicate.weight_uncertainty.uci_regression.density import grid_noise, log_density, squared_error
+from doxa_replicate.weight_uncertainty.uci_regression.ended import Ended
+from doxa_replicate.weight_uncertainty.uci_regression.methods import METHODS, Candidate, one_hidden_layer
+from doxa_replicate.weight_uncertainty.uci_regression.splits import FOLDS, Splits, standardised
 
 NAME = "bostonHousing"
 SMALL = Size(width=6, batch=64, epochs=2)
@@ -198,7 +198,7 @@ def test_what_was_set_aside_scores_as_its_own_rows_do(splits: Splits) -> None:
             (one.x[learned], one.y[learned]),
             learners=[candidate.learner],
             likelihood=whole.likelihood(True),
-            seeds=[doxa.randomness.seed_of(key) % 2**31],
+            seeds=[doxa.random.keys.seed_of(key) % 2**31],
             lr=[candidate.rate],
             epochs=SMALL.epochs,
             batch_size=SMALL.batch,
@@ -255,6 +255,6 @@ def test_tables_stand_beside_the_published_figures(found: dict[str, Any]) -> Non
 def test_the_claim_is_held_against_the_best_of_three_variational_figures() -> None:
     assert published.best_variational("kin8nm") == 1.14
     assert published.best_variational("protein-tertiary-structure") == -2.84
-    assert benchmark.reaches("concrete", {"mean": -3.08, "se": 0.03})
-    assert not benchmark.reaches("concrete", {"mean": -3.08, "se": 0.01})
-    assert set(benchmark.SIZES) == set(published.SETS)
+    assert uci_regression.reaches("concrete", {"mean": -3.08, "se": 0.03})
+    assert not uci_regression.reaches("concrete", {"mean": -3.08, "se": 0.01})
+    assert set(uci_regression.SIZES) == set(published.SETS)

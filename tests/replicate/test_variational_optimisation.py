@@ -7,11 +7,21 @@ import math
 import pytest
 import torch
 
-from doxa.replicate.variational_optimisation import discretised_sinc, himmelblau, minibatch_variance, two_wells
-from doxa.replicate.variational_optimisation.estimates import AT, exactly, gaussian, section, slope_at, slopes, terms
-from doxa.replicate.variational_optimisation.himmelblau import Rates
-from doxa.replicate.variational_optimisation.smoothed_gradient import POINT, laplacian_slope, steepest
 from doxa.search.functions import himmelblau as function
+from doxa_replicate.variational_optimisation.functions import discretised_sinc, two_wells
+from doxa_replicate.variational_optimisation.functions.estimates import (
+    AT,
+    exactly,
+    gaussian,
+    section,
+    slope_at,
+    slopes,
+    terms,
+)
+from doxa_replicate.variational_optimisation.functions.smoothed_gradient import POINT, laplacian_slope, steepest
+from doxa_replicate.variational_optimisation.himmelblau import searches
+from doxa_replicate.variational_optimisation.himmelblau.searches import Rates
+from doxa_replicate.variational_optimisation.nets import minibatch_variance
 
 
 def normals(many: int) -> torch.Tensor:
@@ -58,19 +68,19 @@ def test_estimates_are_the_mean_of_terms_and_no_two_alike() -> None:
 
 
 def test_a_search_that_leaves_for_infinity_ends_there() -> None:
-    lost = himmelblau.search("plain", Rates(3e-3, 3e-3), 0, 150)
+    lost = searches.search("plain", Rates(3e-3, 3e-3), 0, 150)
     assert math.isinf(lost["end"])
     assert all(map(math.isfinite, lost["f"]))
     assert len(lost["path"]) == len(lost["f"]) <= 150
 
 
 def test_the_level_that_is_reached_is_no_lucky_step() -> None:
-    assert himmelblau.reached({"f": [9.0] * 30 + [0.0] + [9.0] * 30}) == 9.0
-    assert himmelblau.reached({"f": [9.0] * 30 + [1.0] * 25 + [1e9]}) == 1.0
+    assert searches.reached({"f": [9.0] * 30 + [0.0] + [9.0] * 30}) == 9.0
+    assert searches.reached({"f": [9.0] * 30 + [1.0] * 25 + [1e9]}) == 1.0
 
 
 def test_a_floor_keeps_a_scale_up() -> None:
-    kept = himmelblau.search("plain", Rates(3e-3, 3e-3), 0, 60, coordinate=himmelblau.floored(0.01))
+    kept = searches.search("plain", Rates(3e-3, 3e-3), 0, 60, coordinate=searches.floored(0.01))
     assert min(kept["scale"]) >= 0.1 - 1e-12
 
 

@@ -12,8 +12,8 @@ from scipy.stats import mannwhitneyu
 
 import doxa
 from doxa.search import Search, Settings, functions, minimise
-from doxa.search.adaptation_sampling import adapted, advantage
-from doxa.search.gaussian import Gaussian
+from doxa.search.distribution.adaptation_sampling import adapted, advantage
+from doxa.search.distribution.gaussian import Gaussian
 
 
 def test_points_that_count_whole_or_not_at_all_are_a_plain_rank_test() -> None:

@@ -11,17 +11,17 @@ from torch import Tensor, nn
 
 from at_work import posed
 from doxa import likelihoods, search
-from doxa.search.apart import Apart
+from doxa.search.distribution.gaussian import Gaussian
 from doxa.search.engines.contract import Evaluate
-from doxa.search.gaussian import Gaussian
-from doxa.search.local import LEAST, LocalAtWork
-from doxa.search.low_rank import LowRankAtWork
 from doxa.search.objectives import Objective
-from doxa.search.population import BLOCKS, Population, population
+from doxa.search.perturbations.apart import Apart
+from doxa.search.perturbations.local import LEAST, LocalAtWork
+from doxa.search.perturbations.low_rank import LowRankAtWork
+from doxa.search.perturbations.population import BLOCKS, Population, population
 from doxa.search.scene import Rows, Scene
 
 # By its name the package has the estimator, not the module.
-local = importlib.import_module("doxa.search.local")
+local = importlib.import_module("doxa.search.perturbations.local")
 
 
 def sizes(blocks: list[slice]) -> list[int]:

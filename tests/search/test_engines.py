@@ -23,7 +23,6 @@ from torch import Tensor, nn
 import doxa
 import for_workers
 from doxa import search
-from doxa.layout import lay_out
 from doxa.search import engines, minimise
 from doxa.search.engines.crew import DROP, REISSUE, Crew, Worker
 from doxa.search.engines.follower import ANSWER, ASTRAY, EVALUATE, READY, Follower, Over
@@ -31,7 +30,8 @@ from doxa.search.engines.in_process import evaluated
 from doxa.search.engines.pool import Processes
 from doxa.search.engines.torchrun import Ranks
 from doxa.search.minimise import Minimising
-from doxa.search.population import population
+from doxa.search.perturbations.population import population
+from doxa.weights.layout import lay_out
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,6 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 import doxa
-from doxa.checkpoint import read, write
 from doxa.search import engines, load_policy, policy
 from doxa.search.episodes import Sight, clip, tanh
 from doxa.search.episodes.actors import Actors, Body
@@ -26,6 +25,7 @@ from doxa.search.episodes.pursuit import Pursuit
 from doxa.search.episodes.rollout import rollout
 from doxa.search.episodes.sight import Watcher, blank
 from doxa.search.episodes.stage import Scenery
+from doxa.storage.sealed import read, write
 from for_episodes import Broken, Cell, Deadly, Layers, Reach, Recall
 
 

@@ -10,8 +10,8 @@ import torch
 
 import doxa
 from doxa.search import Search, Settings, functions, minimise
-from doxa.search.gaussian import Gaussian
-from doxa.search.importance_mixing import Memory, mixed
+from doxa.search.distribution.gaussian import Gaussian
+from doxa.search.distribution.importance_mixing import Memory, mixed
 
 OLD = Gaussian(torch.tensor([0.0, 1.0]).double(), torch.tensor([1.0, 0.5]).double())
 NEW = Gaussian(torch.tensor([0.3, 0.8]).double(), torch.tensor([0.9, 0.6]).double())

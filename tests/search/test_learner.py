@@ -13,8 +13,8 @@ from torch import Tensor, nn
 import doxa
 from doxa import likelihoods, search
 from doxa.judge.attacks import fgsm
-from doxa.progress import epoch_words
 from doxa.search.score_function import ScoreFunction
+from doxa.terminal.progress import epoch_words
 
 
 class Step(nn.Module):

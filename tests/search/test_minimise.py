@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 import doxa
-from doxa.checkpoint import read, write
-from doxa.progress import told
 from doxa.search import Search, Settings, functions, maximise, minimise, plain, scores, shaping, variance
+from doxa.storage.sealed import read, write
+from doxa.terminal.progress import told
 
 
 @pytest.mark.parametrize("name", functions.TABLE)

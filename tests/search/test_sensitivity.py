@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 import doxa
 from doxa import search
-from doxa.layout import call, lay_out
 from doxa.search.sensitivity import s_abs, s_sum, safe
+from doxa.weights.layout import call, lay_out
 
 
 def posed() -> tuple[nn.Module, Any, Tensor, Tensor, Any]:

@@ -18,10 +18,10 @@ from doxa.contracts import Batch, Estimate, Posterior
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Beliefs, Gradient, Journey, State
 from doxa.errors import BadInput, BrokenFile, require_share, whole
-from doxa.layout import learning_modes
-from doxa.philox import Stream
 from doxa.posteriors.samples import Samples
-from doxa.sample_store import SampleStore, blocks
+from doxa.random.philox import Stream
+from doxa.storage.sample_store import SampleStore, blocks
+from doxa.weights.layout import learning_modes
 
 STAGED = {"cpu": 1 << 18, "cuda": 1 << 20}  # numbers that wait in memory before they are written
 BUFFERS = "buffers."

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from doxa.batch_norm import learns_batch_norm, refreshed_over
 from doxa.contracts import Batch, Estimate, Posterior, Problem
+from doxa.data.rows import rows_of
 from doxa.engine.contracts import WEIGHTS, Beliefs, Gradient
 from doxa.errors import BadInput
-from doxa.layout import learning_modes
-from doxa.philox import Stream
-from doxa.rows import rows_of
+from doxa.random.philox import Stream
+from doxa.weights.batch_norm import learns_batch_norm, refreshed_over
+from doxa.weights.layout import learning_modes
 
 
 def require_weights(gradient: Gradient, what: str) -> None:

@@ -9,33 +9,33 @@ from pathlib import Path
 from typing import Any
 
 from doxa.data.card import Card
-from doxa.data.cifar10 import CARD as CIFAR10
-from doxa.data.cifar10 import cifar10
-from doxa.data.curve import CARD as CURVE
-from doxa.data.curve import Curve, curve
 from doxa.data.dataset import Dataset
-from doxa.data.digits import CARD as DIGITS
-from doxa.data.digits import digits
 from doxa.data.download import Progress, download
-from doxa.data.fashion_mnist import CARD as FASHION_MNIST
-from doxa.data.fashion_mnist import fashion_mnist
 from doxa.data.files import folders, located
-from doxa.data.ionosphere import CARD as IONOSPHERE
-from doxa.data.ionosphere import ionosphere
-from doxa.data.mnist import CARD as MNIST
-from doxa.data.mnist import mnist
-from doxa.data.mushroom import CARD as MUSHROOM
-from doxa.data.mushroom import mushroom
-from doxa.data.pima_diabetes import CARD as PIMA_DIABETES
-from doxa.data.pima_diabetes import pima_diabetes
 from doxa.data.series import Series
+from doxa.data.sets.cifar10 import CARD as CIFAR10
+from doxa.data.sets.cifar10 import cifar10
+from doxa.data.sets.curve import CARD as CURVE
+from doxa.data.sets.curve import Curve, curve
+from doxa.data.sets.digits import CARD as DIGITS
+from doxa.data.sets.digits import digits
+from doxa.data.sets.fashion_mnist import CARD as FASHION_MNIST
+from doxa.data.sets.fashion_mnist import fashion_mnist
+from doxa.data.sets.ionosphere import CARD as IONOSPHERE
+from doxa.data.sets.ionosphere import ionosphere
+from doxa.data.sets.mnist import CARD as MNIST
+from doxa.data.sets.mnist import mnist
+from doxa.data.sets.mushroom import CARD as MUSHROOM
+from doxa.data.sets.mushroom import mushroom
+from doxa.data.sets.pima_diabetes import CARD as PIMA_DIABETES
+from doxa.data.sets.pima_diabetes import pima_diabetes
+from doxa.data.sets.temperature import CARDS as TEMPERATURE
+from doxa.data.sets.temperature import temperature
+from doxa.data.sets.two_moons import CARD as TWO_MOONS
+from doxa.data.sets.two_moons import two_moons
+from doxa.data.sets.uci_regression import CARDS as UCI_REGRESSION
+from doxa.data.sets.uci_regression import uci_regression
 from doxa.data.tabular import Tabular
-from doxa.data.temperature import CARDS as TEMPERATURE
-from doxa.data.temperature import temperature
-from doxa.data.two_moons import CARD as TWO_MOONS
-from doxa.data.two_moons import two_moons
-from doxa.data.uci_regression import CARDS as UCI_REGRESSION
-from doxa.data.uci_regression import uci_regression
 from doxa.errors import BadInput, nearest
 
 Loader = Callable[..., Dataset | Curve | Tabular | Series]

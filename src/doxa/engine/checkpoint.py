@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from doxa import checkpoint as files
-from doxa import native
+from doxa import kernels as native
 from doxa.errors import BadInput, BrokenFile
+from doxa.storage import sealed
+from doxa.storage.describe import describe
 from doxa.version import VERSION
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Checkpointer:
         assert self.path is not None
         header, tensors = work.pack()
         told = {"settings": self.settings, "versions": versions()}
-        files.write(self.path, self.kind, {**told, **header}, tensors)
+        sealed.write(self.path, self.kind, {**told, **header}, tensors)
         self.holds = work.done
 
     def interrupted(self, work: Work) -> str:
@@ -87,7 +88,7 @@ class Checkpointer:
                 f"{self.folder} already holds a {self.what}; pass resume=True to go on with it, or choose another "
                 "folder"
             )
-        header, tensors = files.read(self.path, self.kind)
+        header, tensors = sealed.read(self.path, self.kind)
         try:
             self.fits(self.path, header)
             self._require_same_settings(header["settings"])
@@ -110,7 +111,7 @@ class Checkpointer:
             changed = [
                 f"{k}: {old.get(k)} there, {v} here" if self.tells_values else k
                 for k, v in new.items()
-                if k not in self.free and old.get(k) != files.describe(v)
+                if k not in self.free and old.get(k) != describe(v)
             ]
             if changed:
                 who = f"member {member} of " if len(there) > 1 else ""

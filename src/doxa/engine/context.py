@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from doxa.philox import Stream
+from doxa.random.philox import Stream
 
 
 class StepContext(NamedTuple):

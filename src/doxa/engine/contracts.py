@@ -14,7 +14,7 @@ from torch import Tensor
 
 from doxa.contracts import Batch, Estimate, Moment, Posterior, Prior, Problem, Schedule
 from doxa.engine.context import StepContext
-from doxa.philox import Stream
+from doxa.random.philox import Stream
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from doxa.errors import Interrupted
 
 if TYPE_CHECKING:
     from doxa.engine.checkpoint import Checkpointer
-    from doxa.progress import Progress
+    from doxa.terminal.progress import Progress
 
 
 class Work(Protocol):

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.belief import Belief
 from doxa.contracts import Inputs, Record
 from doxa.engine.checkpoint import CHECKPOINT, Checkpointer, versions
 from doxa.engine.context import StepContext
@@ -20,9 +19,10 @@ from doxa.engine.run import Run
 from doxa.engine.states import restore
 from doxa.errors import BadInput, Diverged
 from doxa.flat import FAR
-from doxa.layout import Layout, not_finite
-from doxa.progress import epoch_words
-from doxa.sweep import Question, sweep
+from doxa.predict.belief import Belief
+from doxa.predict.sweep import Question, sweep
+from doxa.terminal.progress import epoch_words
+from doxa.weights.layout import Layout, not_finite
 
 # Numbers for the record, of each of some beliefs under way.
 Watch = Callable[[list[Belief]], Sequence[Mapping[str, float]]]

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.belief import Belief
 from doxa.contracts import Estimate, Posterior, Prior, Problem, Record
 from doxa.engine.contracts import Beliefs
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.particles import Particles
+from doxa.predict.belief import Belief
 
 
 @dataclass(frozen=True)

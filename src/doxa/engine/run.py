@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from doxa.checkpoint import encode_layout
 from doxa.contracts import Batch, Moment, Problem, Schedule
 from doxa.engine.before import translated
 from doxa.engine.capture import Recording, captured
@@ -22,8 +21,9 @@ from doxa.engine.members import Members
 from doxa.engine.recipes import group_numbers
 from doxa.engine.states import restore, under
 from doxa.errors import BadInput
-from doxa.layout import learning
-from doxa.randomness import isolated
+from doxa.random.keys import isolated
+from doxa.weights.layout import learning
+from doxa.weights.saved_layout import encode_layout
 
 
 @dataclass(frozen=True)

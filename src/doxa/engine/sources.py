@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Batch
+from doxa.data.rows import take
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Source, State
-from doxa.feed import Feed, InMemory
-from doxa.rows import take
+from doxa.engine.feed import Feed, InMemory
 
 
 def source_of(feed: Feed, words: Tensor) -> Source:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from doxa.flat.rows import alike, grid, parts
-from doxa.native import at, cuda, kernel, stride, written
+from doxa.kernels import at, cuda, kernel, stride, written
 
 # 1 − decay^step of both moments: as floats, or in memory [2] while a step is recorded.
 Corrections = tuple[float, ...] | Tensor

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from doxa.flat.rows import alike, grid, parts, room
-from doxa.native import at, cuda, kernel, stride, written
-from doxa.philox import Stream, fill_normals
+from doxa.kernels import at, cuda, kernel, stride, written
+from doxa.random.philox import Stream, fill_normals
 
 # No posterior of use has a |rho| this large: its scale would be 80, or 1e-35.
 FAR = 80.0

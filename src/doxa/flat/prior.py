@@ -9,7 +9,7 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
-from doxa.native import at, kernel
+from doxa.kernels import at, kernel
 
 
 class Pull(IntEnum):

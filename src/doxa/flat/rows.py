@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from doxa.native import cuda, stride
+from doxa.kernels import cuda, stride
 
 # Without kernels, long rows on a CPU are worked through in parts of which a few fit into its cache.
 PART = 1 << 17

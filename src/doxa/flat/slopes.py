@@ -13,7 +13,7 @@ from doxa.flat.adam import Corrections, Decays, Moments, adam, in_memory
 from doxa.flat.draws import FAR, NOT_DRAWN, Drawn, fill_scale
 from doxa.flat.prior import Pull, Pulls, mixture_slope
 from doxa.flat.rows import alike, grid, parts, room
-from doxa.native import at, cuda, kernel, stride, written
+from doxa.kernels import at, cuda, kernel, stride, written
 
 
 class Turn(IntEnum):

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from doxa.contracts import Batch, Inputs, Problem
-from doxa.layout import LIKELIHOOD, call, precision
+from doxa.data.rows import each, rows_of, take, tensors
 from doxa.noise.interception import Interception, Rule, Site
 from doxa.noise.source import Alone, Asked, Handed, Listening, Source, made
-from doxa.philox import Stream
-from doxa.randomness import reseed
-from doxa.rows import each, rows_of, take, tensors
+from doxa.random.keys import reseed
+from doxa.random.philox import Stream
+from doxa.weights.layout import LIKELIHOOD, call, precision
 
 # From a net's first and second leaves to the places where its noise is met.
 Sites = Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], Sequence[Site]]

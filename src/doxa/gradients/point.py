@@ -15,8 +15,8 @@ from doxa.engine.recipes import GradientRows
 from doxa.gradients.passes import Passes, Sites, why_eager
 from doxa.noise.interception import Rule
 from doxa.noise.leaves import ROWS, Gathered, leaves_of, runs
-from doxa.philox import Stream
 from doxa.posteriors.divergence import kl
+from doxa.random.philox import Stream
 
 # The slopes of log p at a net's weights [R].
 Slope = Callable[[Tensor], Tensor]

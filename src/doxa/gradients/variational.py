@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.batch_norm import averaged
 from doxa.contracts import Batch, Estimate, Posterior, Prior, Problem
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import SCALES, Beliefs, Parameter, Recipe, State
@@ -18,13 +17,14 @@ from doxa.engine.recipes import GaussianSlopes, GradientRows
 from doxa.errors import BadInput
 from doxa.flat import FAR, Drawn, Pull, Pulls, Slopes, Turn, collect, draw, fill_scale, makes_again, mixture_slope
 from doxa.gradients.passes import Passes, why_eager
-from doxa.layout import as_rows, part, settle
 from doxa.noise import Leaves
 from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, Piece, noise_of, sites_of
-from doxa.philox import Stream, fill_normals
 from doxa.posteriors import MeanField
 from doxa.posteriors.divergence import CLOSED, Closed, kl, pulls_of
 from doxa.posteriors.mean_field import gather, log_softplus, softplus, spread
+from doxa.random.philox import Stream, fill_normals
+from doxa.weights.batch_norm import averaged
+from doxa.weights.layout import as_rows, part, settle
 
 # Where so many weights are drawn, their noise is made a second time from its counters rather than kept: a tenth less
 # memory, for a step of two threads that takes a sixth longer.

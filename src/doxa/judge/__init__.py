@@ -1,17 +1,35 @@
 """JUDGE: what a belief is worth. To add a metric: a file here and a line in TABLE, under what it takes."""
 
-from doxa.judge import attacks, bandits
-from doxa.judge.calibration import Reliability, ece, ece_adaptive, ece_classwise, reliability, reliability_all_classes
-from doxa.judge.crps import crps_gaussian_mixture
+from importlib import import_module
+from typing import Any
+
+from doxa.judge import attacks
 from doxa.judge.evidence import evidence
 from doxa.judge.judgement import Judgement
-from doxa.judge.predictive_density import gibbs_nll, lppd, lppd_bias, lppd_error
+from doxa.judge.metrics.calibration import (
+    Reliability,
+    ece,
+    ece_adaptive,
+    ece_classwise,
+    reliability,
+    reliability_all_classes,
+)
+from doxa.judge.metrics.crps import crps_gaussian_mixture
+from doxa.judge.metrics.predictive_density import gibbs_nll, lppd, lppd_bias, lppd_error
+from doxa.judge.metrics.regression import coverage, rmse, width
+from doxa.judge.metrics.scores import brier, error, nll
+from doxa.judge.metrics.shift import auroc, fpr95
 from doxa.judge.pruning import pruned_shares, pruning_curve, signal_to_noise_histogram, signal_to_noise_quantiles
-from doxa.judge.regression import coverage, rmse, width
 from doxa.judge.robustness import robustness
-from doxa.judge.scores import brier, error, nll
-from doxa.judge.shift import auroc, fpr95
 from doxa.judge.verdict import judge
+
+
+def __getattr__(name: str) -> Any:
+    """`doxa.bandits` by its first address: bandits learn while they are judged, and stand above this room."""
+    if name == "bandits":
+        return import_module("doxa.bandits")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 TABLE = {
     # (p [B, C], y [B]): the smaller the better, 0 at best
@@ -41,7 +59,6 @@ __all__ = [
     "Reliability",
     "attacks",
     "auroc",
-    "bandits",
     "brier",
     "coverage",
     "crps_gaussian_mixture",

@@ -13,20 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa import over_draws
-from doxa.belief import Belief
 from doxa.contracts import Inputs
-from doxa.draws import Draws
-from doxa.judge.calibration import reliability
-from doxa.judge.labels import reading
+from doxa.data.rows import as_pair, count, tensors
+from doxa.judge.metrics.calibration import reliability
+from doxa.judge.metrics.labels import reading
+from doxa.judge.metrics.regression import coverage
 from doxa.judge.pruning import FRACTIONS, pruning_curve, relevance_histogram
 from doxa.judge.recalibration import ends, interval
-from doxa.judge.regression import coverage
 from doxa.judge.robustness import robustness
 from doxa.judge.verdict import judge
+from doxa.kernels import over_draws
+from doxa.predict.belief import Belief
+from doxa.predict.draws import Draws
+from doxa.predict.sweep import like
 from doxa.results import Result, stamp
-from doxa.rows import as_pair, count, tensors
-from doxa.sweep import like
 
 PRUNED = 0.95  # the share of weights whose loss is told as a score: Blundell et al. (2015), table 2
 STRENGTHS = (1 / 3, 2 / 3, 1.0)  # of the attack's radius

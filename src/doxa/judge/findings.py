@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa.belief import Belief
 from doxa.contracts import Posterior, Prior
-from doxa.judge.predictive_density import lppd, lppd_bias, lppd_error
+from doxa.judge.metrics.predictive_density import lppd, lppd_bias, lppd_error
+from doxa.predict.belief import Belief
 
 NODES = 24  # of the Gauss-Hermite rule; even, so that no node falls on a prior's spike
 MEAN_PULL = 0.1  # for a Gaussian prior: a mean within a tenth of a scale of the centre …

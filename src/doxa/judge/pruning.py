@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from doxa.belief import Belief
+from doxa.data.rows import as_pair
 from doxa.errors import BadInput
 from doxa.judge.summary import summary
-from doxa.layout import Layout
-from doxa.rows import as_pair
-from doxa.sweep import like
+from doxa.predict.belief import Belief
+from doxa.predict.sweep import like
+from doxa.weights.layout import Layout
 
 FRACTIONS = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98)
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

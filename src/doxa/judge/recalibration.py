@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa import over_draws
-from doxa.draws import Draws
 from doxa.errors import BadInput
-from doxa.judge.checks import require_level
+from doxa.judge.metrics.checks import require_level
+from doxa.kernels import over_draws
+from doxa.predict.draws import Draws
 
 KNOTS = 101  # at most; denser towards the ends, where a level matters most
 EDGE = 1e-6  # as near to 0 and 1 as a float32 can ask

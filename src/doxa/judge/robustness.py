@@ -7,12 +7,12 @@ from typing import Any
 
 from torch import Tensor
 
-from doxa.belief import Belief
+from doxa.data.rows import as_pair
 from doxa.errors import BadInput
 from doxa.judge.attacks.fgsm import fgsm
 from doxa.judge.summary import summary
-from doxa.rows import as_pair
-from doxa.sweep import like
+from doxa.predict.belief import Belief
+from doxa.predict.sweep import like
 
 
 def robustness(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from doxa import over_draws
-from doxa.draws import Draws
-from doxa.judge.labels import reading
-from doxa.judge.predictive_density import lppd
-from doxa.judge.regression import rmse
-from doxa.judge.scores import error
+from doxa.judge.metrics.labels import reading
+from doxa.judge.metrics.predictive_density import lppd
+from doxa.judge.metrics.regression import rmse
+from doxa.judge.metrics.scores import error
+from doxa.kernels import over_draws
+from doxa.predict.draws import Draws
 
 
 def summary(draws: Draws, y: Tensor) -> dict[str, float]:

@@ -9,24 +9,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from doxa import over_draws
-from doxa.belief import Belief
 from doxa.contracts import Estimate
-from doxa.draws import Draws
+from doxa.data.rows import as_pair, count
 from doxa.judge import findings
-from doxa.judge.calibration import BINS, ece, ece_adaptive, ece_classwise
-from doxa.judge.checks import require_bins, require_level
-from doxa.judge.crps import crps_gaussian_mixture
-from doxa.judge.half_sampling import half_sampling_error
 from doxa.judge.judgement import Judgement
-from doxa.judge.labels import reading
-from doxa.judge.predictive_density import gibbs_nll, lppd, lppd_error, mean_error
+from doxa.judge.metrics.calibration import BINS, ece, ece_adaptive, ece_classwise
+from doxa.judge.metrics.checks import require_bins, require_level
+from doxa.judge.metrics.crps import crps_gaussian_mixture
+from doxa.judge.metrics.half_sampling import half_sampling_error
+from doxa.judge.metrics.labels import reading
+from doxa.judge.metrics.predictive_density import gibbs_nll, lppd, lppd_error, mean_error
+from doxa.judge.metrics.regression import coverage, rmse, width
+from doxa.judge.metrics.scores import brier, error
+from doxa.judge.metrics.shift import auroc, fpr95
 from doxa.judge.recalibration import interval
-from doxa.judge.regression import coverage, rmse, width
-from doxa.judge.scores import brier, error
-from doxa.judge.shift import auroc, fpr95
-from doxa.rows import as_pair, count
-from doxa.sweep import like
+from doxa.kernels import over_draws
+from doxa.predict.belief import Belief
+from doxa.predict.draws import Draws
+from doxa.predict.sweep import like
 
 LEVELS = (0.5, 0.9, 0.95)  # of the central intervals whose coverage is always told
 CRPS_DRAWS = 200  # at most, evenly spaced: its cost grows with their square

@@ -14,11 +14,11 @@ from doxa.contracts import Prior, Problem, Schedule
 from doxa.errors import BadInput
 from doxa.gradients.point import PointGradient
 from doxa.kl_weights import uniform
-from doxa.layout import settle
 from doxa.noise.interception import Apply, Site
 from doxa.noise.source import Source, kept
 from doxa.posteriors import dropout as posterior
 from doxa.posteriors.dropout import masked_by, masks
+from doxa.weights.layout import settle
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import torch
 from doxa.contracts import Prior, Problem, Schedule
 from doxa.engine.contracts import Gradient, Learner
 from doxa.errors import BadInput
-from doxa.layout import restarted
+from doxa.weights.layout import restarted
 
 
 @dataclass(frozen=True)

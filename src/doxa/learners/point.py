@@ -10,8 +10,8 @@ from doxa.collectors.last import Last
 from doxa.contracts import Prior, Problem, Schedule
 from doxa.gradients.point import PointGradient, Slope
 from doxa.kl_weights import uniform
-from doxa.layout import settle
 from doxa.posteriors import delta
+from doxa.weights.layout import settle
 
 
 @dataclass(frozen=True)

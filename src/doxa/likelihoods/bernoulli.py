@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from doxa import over_draws
 from doxa.errors import BadInput
+from doxa.kernels import over_draws
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from doxa import over_draws
 from doxa.errors import BadInput
+from doxa.kernels import over_draws
 
 
 @dataclass(frozen=True)

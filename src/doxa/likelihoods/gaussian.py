@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from doxa import over_draws
 from doxa.errors import BadInput, require_positive
-from doxa.randomness import generator
+from doxa.kernels import over_draws
+from doxa.random.keys import generator
 
 NODES = 24  # of the quadrature for a mixture's entropy
 LARGEST = 1 << 22  # numbers that it holds at a time

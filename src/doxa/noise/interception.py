@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from doxa.errors import BadInput
 from doxa.noise.source import Source
-from doxa.probe import ATTENTION, OPEN_ATTENTION, OPERATIONS, arguments
+from doxa.weights.probe import ATTENTION, OPEN_ATTENTION, OPERATIONS, arguments
 
 Apply = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 

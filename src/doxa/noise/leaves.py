@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from doxa.flat import Turn, draw
-from doxa.layout import Layout, Slot
 from doxa.noise.interception import Site
-from doxa.philox import Stream
-from doxa.probe import Uses
+from doxa.random.philox import Stream
+from doxa.weights.layout import Layout, Slot
+from doxa.weights.probe import Uses
 
 # A leaf this long is worked through by itself; shorter ones are joined with their neighbours, for fewer passes.
 LONG = 1 << 16

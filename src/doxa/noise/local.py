@@ -9,7 +9,7 @@ from doxa.flat import Turn, fill_scale
 from doxa.noise.interception import Apply, Site
 from doxa.noise.leaves import Noise, Piece
 from doxa.noise.source import Source, normals
-from doxa.philox import Stream
+from doxa.random.philox import Stream
 
 
 def fill(piece: Piece, stream: Stream, sign: float) -> None:

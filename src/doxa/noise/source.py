@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from doxa.philox import Stream, fill_kept, fill_normals, fill_signs
+from doxa.random.philox import Stream, fill_kept, fill_normals, fill_signs
 
 Fill = Callable[..., None]
 

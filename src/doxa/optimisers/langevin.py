@@ -14,7 +14,7 @@ from doxa.engine.context import StepContext
 from doxa.engine.contracts import WEIGHTS, Gradient, State
 from doxa.engine.recipes import empty_gradients, group_numbers
 from doxa.errors import BadInput, require_from_zero
-from doxa.philox import fill_normals
+from doxa.random.philox import fill_normals
 
 NOISE = 0x7FFE0000  # the number of the stream of a step that its noise comes from
 

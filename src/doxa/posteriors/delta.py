@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Draw
-from doxa.randomness import Key
+from doxa.random.keys import Key
 
 
 @dataclass(frozen=True)

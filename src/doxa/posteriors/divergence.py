@@ -15,7 +15,6 @@ from torch import Tensor
 
 from doxa.contracts import Estimate, Posterior, Prior
 from doxa.flat import Pull, Pulls
-from doxa.philox import Stream, fill_normals
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.dropout import Dropout
 from doxa.posteriors.mean_field import MeanField, at_once
@@ -25,7 +24,8 @@ from doxa.posteriors.samples import Samples
 from doxa.priors.gaussian import Gaussian
 from doxa.priors.laplace import Laplace
 from doxa.priors.scale_mixture import ScaleMixture
-from doxa.randomness import Key, seed_of
+from doxa.random.keys import Key, seed_of
+from doxa.random.philox import Stream, fill_normals
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Draw
-from doxa.layout import Layout
-from doxa.philox import Stream, fill_kept
-from doxa.probe import Uses
-from doxa.randomness import Key, stream_of
+from doxa.random.keys import Key, stream_of
+from doxa.random.philox import Stream, fill_kept
+from doxa.weights.layout import Layout
+from doxa.weights.probe import Uses
 
 
 @dataclass(frozen=True)

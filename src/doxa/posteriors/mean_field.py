@@ -13,9 +13,9 @@ from torch import Tensor
 from doxa.contracts import Draw
 from doxa.errors import BadInput, require_positive
 from doxa.flat import FAR, draw
-from doxa.layout import Layout
-from doxa.philox import Stream, fill_uniform
-from doxa.randomness import Key, seed_of, stream_of
+from doxa.random.keys import Key, seed_of, stream_of
+from doxa.random.philox import Stream, fill_uniform
+from doxa.weights.layout import Layout
 
 AT_ONCE = 1 << 24  # numbers that are drawn at a time on a GPU
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from doxa.contracts import Draw
-from doxa.randomness import Key
+from doxa.random.keys import Key
 
 
 @dataclass(frozen=True)

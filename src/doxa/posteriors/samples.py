@@ -12,8 +12,8 @@ from torch import Tensor
 
 from doxa.contracts import Draw
 from doxa.errors import BadInput
-from doxa.randomness import Key
-from doxa.sample_store import JoinedRows, Rows, SampleStore, blocks
+from doxa.random.keys import Key
+from doxa.storage.sample_store import JoinedRows, Rows, SampleStore, blocks
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from doxa.disk import replacing
 from doxa.errors import BadInput, BrokenFile
 from doxa.results.check import Result, trouble
+from doxa.storage.disk import replacing
 
 KIND, FORMAT = "doxa result", 1
 

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa import checkpoint
-from doxa.belief import Belief, load
 from doxa.errors import BadInput, BrokenFile, shown
 from doxa.nets.rescaled import Rescaled
+from doxa.predict.belief import Belief, load
 from doxa.results import read_result
 from doxa.results.files import write_whole
 from doxa.runs.plan import Plan, built
+from doxa.storage import sealed
 from doxa.tables import Familiarity, Preparation
 
 RUN, BELIEF, TABLE, RESULT = "run.json", "belief.doxa", "table.doxa", "result.json"
@@ -126,7 +126,7 @@ def open_run(folder: str | PathLike[str], device: str | None = None) -> Opened:
         raise BrokenFile(f"{folder / RUN} makes no sense ({error!r}); restore it from a copy") from None
     familiarity = None
     if (folder / TABLE).exists():
-        _, tensors = checkpoint.read(folder / TABLE, "doxa.table")
+        _, tensors = sealed.read(folder / TABLE, "doxa.table")
         familiarity = Familiarity.of({k: np.asarray(t) for k, t in tensors.items()})
     try:
         belief = load(folder / BELIEF, net if device is None else net.to(device), device)
@@ -138,4 +138,4 @@ def open_run(folder: str | PathLike[str], device: str | None = None) -> Opened:
 def write_familiarity(folder: Path, familiarity: Familiarity) -> None:
     """Beside the belief: what the training rows looked like."""
     tensors = {k: torch.from_numpy(np.ascontiguousarray(a)) for k, a in familiarity.state().items()}
-    checkpoint.write(folder / TABLE, "doxa.table", {}, tensors)
+    sealed.write(folder / TABLE, "doxa.table", {}, tensors)

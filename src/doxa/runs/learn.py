@@ -17,17 +17,17 @@ from torch import nn
 
 from doxa import noise
 from doxa.auto import KL_WEIGHTS, RATE, choose, folds
-from doxa.batch_norm import has_batch_norm
-from doxa.belief import Belief
 from doxa.errors import BadInput, shown
-from doxa.fit import fit
 from doxa.judge.evidence import evidence
-from doxa.recipes import literal, member
+from doxa.kernels.threads import ROWS, threads
+from doxa.predict.belief import Belief
 from doxa.results import write_result
 from doxa.runs.folder import BELIEF, RESULT, RUN, Opened, open_run, read_spec, write_familiarity, write_spec
 from doxa.runs.material import Material
 from doxa.runs.plan import Plan
-from doxa.threads import ROWS, threads
+from doxa.runs.recipes import literal, member
+from doxa.training.fit import fit
+from doxa.weights.batch_norm import has_batch_norm
 
 EPOCHS, STEPS = 20, 4000  # at least, of a learner that is named, unless said otherwise
 COMPARED = {

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from doxa import data
-from doxa.data.curve import Curve
 from doxa.data.dataset import Dataset
+from doxa.data.sets.curve import Curve
 from doxa.data.tabular import Tabular
 from doxa.errors import BadInput, nearest, shown
-from doxa.randomness import generator
+from doxa.random.keys import generator
 from doxa.tables import Familiarity, Numbers, Preparation, Table, Words, find, read, require_range
 
 LEAST = 10  # rows with a target

@@ -17,7 +17,6 @@ from doxa.auto import by_fan_in
 from doxa.contracts import Likelihood, Prior, Schedule
 from doxa.engine.contracts import Learner
 from doxa.errors import BadInput, nearest, shown, whole
-from doxa.layout import Chooser
 from doxa.learners.dropout import Dropout
 from doxa.learners.ema import Ema
 from doxa.learners.ensemble import Ensemble
@@ -25,17 +24,18 @@ from doxa.learners.langevin import Langevin
 from doxa.learners.point import Point
 from doxa.learners.swa import Swa
 from doxa.learners.variational import Variational
-from doxa.options import Optimiser
 from doxa.posteriors.mean_field import Family
-from doxa.recipes import arguments, called, literal, member
 from doxa.runs.material import Material
+from doxa.runs.recipes import arguments, called, literal, member
 from doxa.search.engines.in_process import InProcess
 from doxa.search.engines.pool import Pool
 from doxa.search.learner import VariationalOptimisation
-from doxa.search.local import Local
-from doxa.search.low_rank import LowRank
 from doxa.search.objectives import f1, zero_one
-from doxa.search.weight_space import WeightSpace
+from doxa.search.perturbations.local import Local
+from doxa.search.perturbations.low_rank import LowRank
+from doxa.search.perturbations.weight_space import WeightSpace
+from doxa.training.options import Optimiser
+from doxa.weights.layout import Chooser
 from doxa_settings.record import Knobs
 from doxa_settings.setting import kind
 

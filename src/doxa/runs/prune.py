@@ -8,12 +8,12 @@ from pathlib import Path
 
 from torch import Tensor
 
-from doxa.batch_norm import has_batch_norm
 from doxa.errors import BadInput
 from doxa.judge.evidence import evidence
+from doxa.kernels.threads import threads
 from doxa.results import write_result
 from doxa.runs.folder import BELIEF, RESULT, TABLE, Opened, open_run, write_spec
-from doxa.threads import threads
+from doxa.weights.batch_norm import has_batch_norm
 
 
 def prune_run(

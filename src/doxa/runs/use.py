@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from doxa import data
 from doxa.data.tabular import Tabular
-from doxa.disk import replacing
-from doxa.draws import Draws
 from doxa.errors import BadInput, shown
 from doxa.judge.recalibration import interval
+from doxa.kernels.threads import threads
+from doxa.predict.draws import Draws
 from doxa.runs.folder import Opened
 from doxa.runs.material import Material, as_table, gathered, require_known, yes_or_no
+from doxa.storage.disk import replacing
 from doxa.tables import FAR, Table, Target, as_words, labels, part, quantities, read
-from doxa.threads import threads
 
 ROWS = 20_000  # at a time
 

@@ -13,14 +13,15 @@ import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, Diverged, nearest, require_from_zero, require_positive, whole
-from doxa.search import gradients, shaping
-from doxa.search.adaptation_sampling import FASTER, adapted
-from doxa.search.coordinates import Coordinate, coordinate_of, log_scale
+from doxa.search import shaping
+from doxa.search.distribution import gradients
+from doxa.search.distribution.adaptation_sampling import FASTER, adapted
+from doxa.search.distribution.coordinates import Coordinate, coordinate_of, log_scale
+from doxa.search.distribution.gaussian import Gaussian, Slopes, scores
+from doxa.search.distribution.gradients import Gradient, gradient_of
+from doxa.search.distribution.importance_mixing import Memory, Mixed, mixed
 from doxa.search.engines.contract import Evaluate, Placed
-from doxa.search.gaussian import Gaussian, Slopes, scores
-from doxa.search.gradients import Gradient, gradient_of
-from doxa.search.importance_mixing import Memory, Mixed, mixed
-from doxa.search.population import Population, population
+from doxa.search.perturbations.population import Population, population
 from doxa.search.shaping import Shaping, shaping_of
 
 # Makes a torch optimiser of two groups of parameters: the mean, and the coordinates of the scales.

@@ -10,13 +10,14 @@ from doxa.collectors.last import Last
 from doxa.contracts import Prior, Problem, Schedule
 from doxa.errors import BadInput, require_from_zero, require_positive, whole
 from doxa.kl_weights import uniform
-from doxa.search import gradients, sensitivity
-from doxa.search.coordinates import Coordinate, coordinate_of, log_scale
+from doxa.search import sensitivity
+from doxa.search.distribution import gradients
+from doxa.search.distribution.coordinates import Coordinate, coordinate_of, log_scale
+from doxa.search.distribution.gradients import Gradient, gradient_of
 from doxa.search.engines.contract import Engine
 from doxa.search.engines.in_process import InProcess, engine_of
-from doxa.search.gradients import Gradient, gradient_of
-from doxa.search.local import Local
 from doxa.search.objectives import Measure, Objective, require_measure
+from doxa.search.perturbations.local import Local
 from doxa.search.score_function import Estimator, ScoreFunction
 from doxa.search.shaping import raw, shaping_of
 

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.checkpoint import describe
 from doxa.errors import BadInput, require_from_zero, whole
-from doxa.progress import told
 from doxa.search.ask_tell import Search, settings_of
 from doxa.search.engines.contract import Engine, Exchange
 from doxa.search.engines.in_process import engine_of
 from doxa.search.under_way import Keeping, follow, pursue
+from doxa.storage.describe import describe
+from doxa.terminal.progress import told
 
 Objective = Callable[[Tensor], Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from doxa.search.ask_tell import Search
-from doxa.search.gaussian import Gaussian
-from doxa.search.importance_mixing import Memory
+from doxa.search.distribution.gaussian import Gaussian
+from doxa.search.distribution.importance_mixing import Memory
 
 OPTIMISER = "optimiser."
 

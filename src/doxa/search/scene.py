@@ -13,11 +13,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._pytree import tree_map
 
 from doxa.contracts import Inputs, Problem
-from doxa.layout import call, precision
-from doxa.philox import Stream
-from doxa.randomness import reseed
+from doxa.random.keys import reseed
+from doxa.random.philox import Stream
 from doxa.search.objectives import Objective
-from doxa.search.population import Population
+from doxa.search.perturbations.population import Population
+from doxa.weights.layout import call, precision
 
 Named = Mapping[str, Tensor]
 

@@ -9,23 +9,23 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from doxa.batch_norm import has_batch_norm
 from doxa.contracts import Batch, Estimate, Inputs, Posterior, Problem
+from doxa.data.rows import rows_of
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import SCALES, Beliefs, Parameter, Recipe, State
 from doxa.engine.recipes import GradientRows
-from doxa.layout import call
-from doxa.philox import Stream, fill_normals
 from doxa.posteriors import MeanField
 from doxa.posteriors.mean_field import inverse_softplus
-from doxa.randomness import reseed
-from doxa.rows import rows_of
+from doxa.random.keys import reseed
+from doxa.random.philox import Stream, fill_normals
 from doxa.search import sensitivity
+from doxa.search.distribution.gaussian import Gaussian, Slopes, groups_of
 from doxa.search.engines.contract import Evaluate, Exchange, Placed
 from doxa.search.engines.in_process import evaluated
-from doxa.search.gaussian import Gaussian, Slopes, groups_of
-from doxa.search.population import population
+from doxa.search.perturbations.population import population
 from doxa.search.scene import Rows, Scene, settled_norms
+from doxa.weights.batch_norm import has_batch_norm
+from doxa.weights.layout import call
 
 
 class AtWork(Protocol):

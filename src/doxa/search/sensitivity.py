@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from doxa.contracts import Inputs
-from doxa.layout import Layout
-from doxa.rows import count, take
+from doxa.data.rows import count, take
+from doxa.weights.layout import Layout
 
 LEAST = 1e-3  # of the root mean square: what moves nothing would otherwise be moved without bound
 AT_ONCE = 1 << 26  # numbers of slopes of single rows that are held at a time

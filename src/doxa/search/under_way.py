@@ -16,13 +16,13 @@ from torch import Tensor
 from doxa.engine.checkpoint import Checkpointer
 from doxa.engine.driver import accompany, drive
 from doxa.errors import Diverged
-from doxa.interrupt import gentle_interrupt
-from doxa.progress import Progress
 from doxa.search.ask_tell import Search
 from doxa.search.engines.contract import Engine, EvaluationFailed, Exchange
 from doxa.search.engines.follower import copied
 from doxa.search.engines.in_process import evaluated
 from doxa.search.saved import packed, restore
+from doxa.terminal.interrupt import gentle_interrupt
+from doxa.terminal.progress import Progress
 
 
 class UnderWay(Protocol):

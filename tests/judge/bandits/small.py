@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from doxa import learners, likelihoods, noise, posteriors, priors
-from doxa.judge import bandits
+from doxa import bandits, learners, likelihoods, noise, posteriors, priors
 
 ROWS, COLUMNS = 30, 4
 

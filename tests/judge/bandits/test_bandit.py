@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from doxa import bandits
+from doxa.bandits.mushrooms import EAT, PASS
 from doxa.errors import BadInput
-from doxa.judge import bandits
-from doxa.judge.bandits.mushrooms import EAT, PASS
 from judge.bandits.small import bandit, known
 
 

@@ -9,9 +9,9 @@ import pytest
 import scipy.stats
 import torch
 
+from doxa.bandits import paired, slope, thinned
+from doxa.bandits.comparison import student_quantile
 from doxa.errors import BadInput
-from doxa.judge.bandits import paired, slope, thinned
-from doxa.judge.bandits.comparison import student_quantile
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 4, 9, 100])

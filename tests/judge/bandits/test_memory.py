@@ -7,7 +7,7 @@ from collections import deque
 import pytest
 import torch
 
-from doxa.judge.bandits import Replay
+from doxa.bandits import Replay
 
 
 @pytest.mark.parametrize("pushes", [3, 7, 8, 30])

@@ -10,14 +10,13 @@ import pytest
 import torch
 from torch import nn
 
-from doxa import learners, likelihoods, priors, rates
+from doxa import bandits, learners, likelihoods, priors, rates
+from doxa.bandits.game import Game
+from doxa.bandits.scene import BATCHES
 from doxa.errors import BadInput, Interrupted
 from doxa.gradients.variational import VariationalGradient
-from doxa.judge import bandits
-from doxa.judge.bandits.game import Game
-from doxa.judge.bandits.scene import BATCHES
-from doxa.philox import Stream, fill_uniform
-from doxa.randomness import seed_of
+from doxa.random.keys import seed_of
+from doxa.random.philox import Stream, fill_uniform
 from judge.bandits.small import LEARNERS, PAIRS, POLICIES, RULES, bandit, net, numbers, played
 
 CURIOUS = bandits.greedy(0.0), bandits.greedy(0.5), bandits.greedy(1.0)

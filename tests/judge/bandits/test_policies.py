@@ -7,14 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from doxa import learners, likelihoods, optimisers, posteriors, priors
+from doxa import bandits, learners, likelihoods, optimisers, posteriors, priors
+from doxa.bandits.game import Rules
+from doxa.bandits.play import begun
+from doxa.bandits.scene import DRAWS
 from doxa.errors import BadInput
-from doxa.fit import Member
-from doxa.judge import bandits
-from doxa.judge.bandits.game import Rules
-from doxa.judge.bandits.play import begun
-from doxa.judge.bandits.scene import DRAWS
-from doxa.philox import Stream, fill_normals
+from doxa.random.philox import Stream, fill_normals
+from doxa.training.members import Member
 from judge.bandits.small import GAUSSIAN, LEARNERS, POLICIES, RULES, Knows, bandit, known, net
 
 FROZEN = {**RULES, "updates": 0, "steps": 2000, "memory": 4}

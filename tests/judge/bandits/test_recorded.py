@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
+from doxa import bandits
 from doxa.engine import capture
 from doxa.engine import run as driven
 from doxa.engine.checkpoint import Checkpointer
 from doxa.engine.run import Run
-from doxa.judge import bandits
 from judge.bandits.small import PAIRS, RULES, bandit, net, numbers, played
 from judge.bandits.test_play import three
 from test_capture import Record, record
@@ -26,7 +26,7 @@ def test_a_recorded_game_is_the_written_one(
     learner: str, policy: str, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over several spans of the tables in memory."""
-    monkeypatch.setattr(sys.modules["doxa.judge.bandits.play"], "SPAN", 5)
+    monkeypatch.setattr(sys.modules["doxa.bandits.play"], "SPAN", 5)
     agents = three(learner, policy)
     written = played(agents)
     warmed = record()
@@ -45,7 +45,7 @@ def test_a_recorded_game_resumes_to_the_byte(
     record()
     agents = three(learner, policy)
     played(agents, checkpoint=tmp_path / "whole")
-    monkeypatch.setattr(sys.modules["doxa.judge.bandits.play"], "SPAN", 4)
+    monkeypatch.setattr(sys.modules["doxa.bandits.play"], "SPAN", 4)
     save = Checkpointer.save
 
     class Enough(Exception):
@@ -112,7 +112,7 @@ def test_captured_is_eager_to_the_bit_on_the_device(learner: str, policy: str, m
 def test_a_game_resumes_to_the_byte_on_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agents = three("shared", "thompson, two")
     on_the_device(agents, checkpoint=tmp_path / "whole")
-    monkeypatch.setattr(sys.modules["doxa.judge.bandits.play"], "SPAN", 10)
+    monkeypatch.setattr(sys.modules["doxa.bandits.play"], "SPAN", 10)
     lay_out, left = Run._lay_out, [3]
 
     class Enough(Exception):

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.belief import Belief
-from doxa.draws import Draws
+from doxa.data.rows import as_inputs, as_tensor
 from doxa.errors import BadInput
-from doxa.layout import call, mode
-from doxa.randomness import Key, isolated
-from doxa.rows import as_inputs, as_tensor
-from doxa.sweep import Question, buffers_of, sweep
+from doxa.predict.belief import Belief
+from doxa.predict.draws import Draws
+from doxa.predict.sweep import Question, buffers_of, sweep
+from doxa.random.keys import Key, isolated
+from doxa.weights.layout import call, mode
 
 ROWS = 512  # swept at a time with a gradient
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.belief import Belief
 from doxa.errors import BadInput
 from doxa.judge.attacks.averaged_loss import averaged_loss
+from doxa.predict.belief import Belief
 
 
 def fgsm(

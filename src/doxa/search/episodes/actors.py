@@ -15,7 +15,7 @@ from torch.func import functional_call
 from torch.utils._pytree import tree_leaves, tree_map
 
 from doxa.errors import BadInput
-from doxa.layout import Layout, constants, lay_out
+from doxa.weights.layout import Layout, constants, lay_out
 
 SHARE = 0.75  # of a batch: when fewer policies still play, the others leave it
 

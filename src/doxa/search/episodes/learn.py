@@ -9,9 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from doxa import checkpoint as files
 from doxa.errors import BadInput, whole
-from doxa.layout import mode
 from doxa.search.ask_tell import Search, settings_of
 from doxa.search.engines.contract import Engine
 from doxa.search.engines.in_process import engine_of
@@ -22,6 +20,8 @@ from doxa.search.episodes.result import Policy
 from doxa.search.episodes.sight import blank
 from doxa.search.episodes.stage import Environment, Scenery
 from doxa.search.under_way import Keeping, pursue
+from doxa.storage.describe import describe
+from doxa.weights.layout import mode
 
 # What serves policies better than the defaults of a search: few perturbations and long steps, so as to learn often.
 USUAL = {"scale": 0.5, "size": 40, "lr": 2.0}
@@ -99,13 +99,13 @@ def policy(
         asked = {
             "environment": scenery.name,
             "longest": scenery.longest,
-            "net": files.describe(net),
-            "search": files.describe(own),
+            "net": describe(net),
+            "search": describe(own),
             "seed": seed,
             "episodes": episodes,
             "common": common,
             "normalise": normalise,
-            "bound": files.describe(bound),
+            "bound": describe(bound),
             "target": goal,
             "parts": crew.parts,
         }

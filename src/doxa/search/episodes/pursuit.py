@@ -11,9 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa import checkpoint as files
-from doxa.layout import mode
-from doxa.progress import told
 from doxa.search.ask_tell import Search
 from doxa.search.engines.contract import Exchange
 from doxa.search.episodes.actions import Bound
@@ -23,6 +20,9 @@ from doxa.search.episodes.rollout import Played, rollout, unpacked
 from doxa.search.episodes.sight import Sight, blank
 from doxa.search.episodes.stage import Scenery, Stage
 from doxa.search.under_way import follow
+from doxa.terminal.progress import told
+from doxa.weights.layout import mode
+from doxa.weights.saved_layout import decode_layout, encode_layout, require_same_net
 
 KIND = "doxa.policy_search"  # of its files
 WINDOW = 5  # generations whose episodes say how good the mean is
@@ -159,7 +159,7 @@ class Pursuit:
             if sight is not None:
                 tensors |= {f"{name}.mean": sight.mean, f"{name}.squares": sight.squares}
                 counts[name] = sight.count
-        layout = files.encode_layout(self.body.layout)
+        layout = encode_layout(self.body.layout)
         return {"layout": layout, "highest": self.highest, "solved": self.solved, "counts": counts}, tensors
 
     def load(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -173,4 +173,4 @@ class Pursuit:
 
     def require_fit(self, path: Path, header: Mapping[str, Any]) -> None:
         """Refuse a file of another net's weights."""
-        files.require_same_net(path, files.decode_layout(header["layout"]), self.body.buffers, self.body.net)
+        require_same_net(path, decode_layout(header["layout"]), self.body.buffers, self.body.net)

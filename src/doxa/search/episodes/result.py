@@ -12,16 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from doxa import checkpoint as files
 from doxa.errors import BadInput, BrokenFile, DoxaError, whole
-from doxa.layout import mode
-from doxa.randomness import Key, seed_of
+from doxa.random.keys import Key, seed_of
 from doxa.search.episodes.actions import TABLE as BOUNDS
 from doxa.search.episodes.actions import Bound, chosen
 from doxa.search.episodes.actors import Actors, Body
 from doxa.search.episodes.rollout import rollout
 from doxa.search.episodes.sight import Normalise, Seeing, Sight
 from doxa.search.episodes.stage import Environment, Scenery
+from doxa.storage import sealed
+from doxa.weights.layout import mode
+from doxa.weights.saved_layout import decode_layout, encode_layout, require_same_net
 
 KIND = "doxa.policy"
 WHICH = ("best", "mean")
@@ -95,7 +96,7 @@ class Policy:
                 tensors |= {f"{name}.seen": own.sight.mean, f"{name}.squares": own.sight.squares}
         tensors |= {f"buffers.{k}": b for k, b in body.buffers.items()}
         header = {
-            "layout": files.encode_layout(body.layout),
+            "layout": encode_layout(body.layout),
             "environment": scenery.environment if isinstance(scenery.environment, str) else None,
             "longest": scenery.longest,
             "bound": next((name for name, known in BOUNDS.items() if known is self.bound), None),
@@ -103,7 +104,7 @@ class Policy:
             "trajectory": self.trajectory,
             "counts": counts,
         }
-        files.write(path, KIND, header, tensors)
+        sealed.write(path, KIND, header, tensors)
 
     def _of(self, which: str) -> Weights:
         if which not in WHICH:
@@ -153,9 +154,9 @@ def load_policy(
 
     An environment that was made by a function, and a bound that is not of doxa.search.episodes, must be given again.
     """
-    header, tensors = files.read(path, KIND)
+    header, tensors = sealed.read(path, KIND)
     try:
-        layout = files.decode_layout(header["layout"])
+        layout = decode_layout(header["layout"])
         buffers = {k.removeprefix("buffers."): t for k, t in tensors.items() if k.startswith("buffers.")}
         named, longest, limits = header["environment"], int(header["longest"]), header["bound"]
         device = next((p.device for p in net.parameters()), torch.device("cpu"))
@@ -171,7 +172,7 @@ def load_policy(
         if isinstance(error, DoxaError):
             raise
         raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: {error!r}") from None
-    files.require_same_net(path, layout, buffers, net)
+    require_same_net(path, layout, buffers, net)
     if environment is None and not isinstance(named, str):
         raise BadInput(f"the policy in {path} acts in an environment that a function made: pass environment=")
     if environment is None and ":" in named:  # gymnasium would import what stands before it

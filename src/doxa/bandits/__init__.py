@@ -1,0 +1,33 @@
+"""BANDITS: what a belief is worth to those who act on it. To add a policy: a file here and a line in TABLE."""
+
+from doxa.bandits.agent import Agent as agent
+from doxa.bandits.bandit import Bandit, Episode
+from doxa.bandits.comparison import Line, Paired, paired, slope, thinned
+from doxa.bandits.greedy import Greedy as greedy
+from doxa.bandits.mushrooms import mushrooms
+from doxa.bandits.neural_linear import NeuralLinear as neural_linear
+from doxa.bandits.outcome import Outcome
+from doxa.bandits.play import play
+from doxa.bandits.replay import Replay
+from doxa.bandits.thompson import Thompson as thompson
+
+TABLE = {"thompson": thompson, "greedy": greedy, "neural_linear": neural_linear}
+
+__all__ = [
+    "TABLE",
+    "Bandit",
+    "Episode",
+    "Line",
+    "Outcome",
+    "Paired",
+    "Replay",
+    "agent",
+    "greedy",
+    "mushrooms",
+    "neural_linear",
+    "paired",
+    "play",
+    "slope",
+    "thinned",
+    "thompson",
+]

@@ -1,0 +1,123 @@
+"""The game that M agents play: they decide, see what comes of it and remember it; what they learn from is memory."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from doxa.bandits.agent import Agent
+from doxa.bandits.bandit import Bandit, below
+from doxa.bandits.replay import Replay
+from doxa.bandits.scene import BATCHES, Deciding, Scene
+from doxa.contracts import Batch, Problem
+from doxa.engine.context import StepContext
+from doxa.engine.contracts import Gradient, State
+from doxa.engine.feed import InMemory
+from doxa.random.philox import Stream, fill_uniform
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How long a game is, and how agents remember and learn."""
+
+    steps: int
+    updates: int
+    batch_size: int
+    memory: int
+    prefill: int
+
+
+class Game:
+    """A source of batches: a unit is one step of the environment and all updates that follow it.
+
+    Before the first update of a unit everybody acts; the minibatches of all of them are drawn from what is remembered
+    then.
+    """
+
+    eager = None
+
+    def __init__(
+        self,
+        bandit: Bandit,
+        agents: Sequence[Agent],
+        problem: Problem,
+        gradient: Gradient,
+        rows: InMemory,
+        words: Tensor,
+        rules: Rules,
+    ) -> None:
+        self.bandit, self.agents, self.words, self.rules = bandit, agents, words, rules
+        self.period = max(1, rules.updates)
+        device, nets = words.device, len(words) // len(agents)
+        self.seeds = sorted({agent.seed for agent in agents})
+        self.episodes = [bandit.episode(seed, rules.prefill + rules.steps) for seed in self.seeds]
+        self.own = torch.tensor([self.seeds.index(agent.seed) for agent in agents], device=device)
+        assert isinstance(rows.x, Tensor)
+        self.inputs, self.shape = rows.x, (len(words), rules.batch_size, *rows.y.shape[1:])
+        self.rows = torch.stack([e.rows for e in self.episodes]).to(device)
+        self.pays = torch.stack([e.pays for e in self.episodes]).to(self.inputs)
+        self.scales = self.inputs.new_tensor([agent.reward_scale for agent in agents])
+        self.agent_of = torch.arange(len(agents), device=device).repeat_interleave(nets)
+        self.replay = Replay(len(agents), rules.memory, self.inputs)
+        self.taken = torch.zeros(len(agents), rules.steps, dtype=torch.uint8, device=device)
+        self.clock = torch.zeros(1, dtype=torch.int64, device=device)  # steps of the environment, where it is played
+        self.at = 0  # the same on the CPU
+        self.minibatches: tuple[Tensor, Tensor] | None = None  # cells and rewards [K, updates · B]
+        scene = Scene(problem, gradient, self.replay, self.inputs, nets)
+        self.policy: Deciding = agents[0].policy.start(scene, [agent.policy for agent in agents])
+        self._fill()
+
+    def _fill(self) -> None:
+        """What everybody remembers at first: actions at random, the same for all agents of a seed."""
+        device, kinds = self.words.device, len(self.bandit.actions)
+        first = slice(0, self.rules.prefill)
+        blind = torch.stack([e.blind[first] for e in self.episodes]).to(device)[self.own]
+        rows, pays = self.rows[self.own, first], self.pays[self.own, first]
+        self.replay.cells[:, first] = rows * kinds + blind
+        self.replay.rewards[:, first] = pays.gather(2, blind[..., None])[..., 0] / self.scales[:, None]
+
+    def size(self, unit: int) -> int:
+        """How many things are remembered once the step's is in."""
+        return min(self.rules.prefill + unit + 1, self.rules.memory)
+
+    def form(self, unit: int) -> Hashable:
+        return None
+
+    def begin(self, unit: int) -> None:
+        if unit != self.at:
+            self.clock.fill_(unit)
+        self.at = unit
+        self.policy.refresh(self.replay.count(self.clock + self.rules.prefill - 1))
+        self.at += 1
+
+    def batch(self, context: StepContext) -> Batch | None:
+        if context.part == 0:
+            self._act(self.clock[0] if isinstance(context.position, Tensor) else self.at - 1)
+        if self.minibatches is None:
+            return None
+        size = self.rules.batch_size
+        cells, rewards = (t[:, context.part * size : (context.part + 1) * size] for t in self.minibatches)
+        return Batch(self.inputs[cells], rewards.reshape(self.shape))
+
+    def _act(self, turn: int | Tensor) -> None:
+        """One step of the environment: decide, see, remember; then draw what is learned from, at random."""
+        now, kinds = self.clock + self.rules.prefill, len(self.bandit.actions)
+        rows = self.rows[self.own, now]
+        offers = rows[:, None] * kinds + torch.arange(kinds, device=rows.device)
+        action = self.policy.choose(self.inputs[offers], Stream(self.words, turn))
+        reward = self.pays[self.own, now].gather(1, action[:, None])[:, 0]
+        self.replay.push(now, rows * kinds + action, reward / self.scales)
+        self.taken.index_copy_(1, self.clock, action[:, None].to(torch.uint8))
+        if self.rules.updates:
+            u = torch.empty(len(self.words), self.rules.updates * self.rules.batch_size, device=self.words.device)
+            fill_uniform(u, Stream(self.words, turn, BATCHES))
+            self.minibatches = self.replay.at(self.agent_of, below(u, self.replay.count(now)))
+        self.clock += 1
+
+    def state(self) -> State:
+        memory = {f"replay.{k}": t for k, t in self.replay.state().items()}
+        policy = {f"policy.{k}": t for k, t in self.policy.state().tensors.items()}
+        return State(moving={"clock": self.clock, "taken": self.taken, **memory, **policy})

@@ -1,0 +1,1 @@
+"""FORMATS: the files that data sets are published in."""

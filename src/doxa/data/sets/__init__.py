@@ -1,0 +1,1 @@
+"""SETS: a file for each data set, with its card and its loader."""

@@ -1,0 +1,91 @@
+"""CIFAR-10."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data.card import Card, File
+from doxa.data.dataset import Dataset
+from doxa.data.files import first, missing, read
+from doxa.data.formats.cifar10_archive import read_members
+from doxa.data.formats.cifar10_sheets import read_sheets, sheet_files
+from doxa.data.labels import checked
+from doxa.errors import BadInput, BrokenFile
+
+BATCHES = ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch")
+ROWS = 10_000
+RECORD = 1 + 3 * 32 * 32  # the label, then a red, a green and a blue plane
+UNPACKED = ("cifar10/cifar-10-batches-bin", "cifar-10-batches-bin")
+
+FILE = File(
+    path="cifar10/cifar-10-binary.tar.gz",
+    url="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+    bytes=170_052_171,
+    sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+    instead=(
+        *(tuple(f"{folder}/{name}.bin" for name in BATCHES) for folder in UNPACKED),
+        tuple(place for name in BATCHES for place in sheet_files(name)),
+    ),
+)
+CARD = Card(
+    name="cifar10",
+    description="Colour photographs of ten kinds of thing, 50,000 to train on and 10,000 to test with.",
+    rows=60_000,
+    shape=(3, 32, 32),
+    task="classification",
+    licence="none stated by the authors; cite the report",
+    citation="Krizhevsky (2009), Learning multiple layers of features from tiny images",
+    home="https://www.cs.toronto.edu/~kriz/cifar.html",
+    files=(FILE,),
+)
+
+Batch = tuple[NDArray[np.uint8], NDArray[np.int64]]
+
+
+def cifar10() -> Dataset:
+    """Colour photographs of ten kinds of thing: 50,000 and 10,000, 3×32×32, read as `cifar10_batch` does.
+
+    Krizhevsky (2009), Learning multiple layers of features from tiny images.
+    """
+    *train, test = _batches(BATCHES)
+    x, y = (np.concatenate(parts) for parts in zip(*train, strict=True))
+    return Dataset("cifar10", x, y, *test, classes=10)
+
+
+def cifar10_batch(name: str) -> Batch:
+    """One of the six published batches: images uint8 [10000, 3, 32, 32] and labels int64 [10000].
+
+    From `cifar-10-batches-bin/` in cifar10/ of the data folder or in the folder itself, else from the published
+    archive in cifar10/, else from lossless WebP sheets there.
+    """
+    if name not in BATCHES:
+        raise BadInput(f"CIFAR-10 has no batch {name!r}; its batches are {', '.join(BATCHES)}")
+    return _batches((name,))[0]
+
+
+def _batches(names: Sequence[str]) -> list[Batch]:
+    unpacked = [first(*(f"{folder}/{name}.bin" for folder in UNPACKED)) for name in names]
+    archive = first(FILE.path)
+    if None in unpacked and archive is not None:
+        members = read_members(archive, names)
+        return [_records(members[name], archive) for name in names]
+    return [
+        _records(read(path), path) if path else _from_sheets(name) for name, path in zip(names, unpacked, strict=True)
+    ]
+
+
+def _from_sheets(name: str) -> Batch:
+    if first(sheet_files(name)[0]) is None:
+        raise missing([FILE.path, *(f"{folder}/{name}.bin" for folder in UNPACKED)], CARD.name, FILE.url)
+    return read_sheets(name)
+
+
+def _records(raw: bytes, path: Path) -> Batch:
+    if len(raw) != ROWS * RECORD:
+        raise BrokenFile(f"{path} has {len(raw)} bytes, expected {ROWS * RECORD}; get a fresh copy of it")
+    records = np.frombuffer(raw, np.uint8).reshape(ROWS, RECORD)
+    return records[:, 1:].reshape(ROWS, 3, 32, 32).copy(), checked(records[:, 0], path, ROWS, classes=10)

@@ -1,0 +1,34 @@
+"""The Monte-Carlo error of any function of the draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from doxa.random.keys import generator
+
+SPLITS = 16  # tells a standard error to about a fifth of itself, which is all that is asked of one
+
+
+def half_sampling_error(statistics: Callable[[Tensor], Tensor], draws: int) -> Tensor:
+    """The standard error of statistics of S draws, from how they differ between halves of the draws.
+
+    error² = mean over splits of h (S − h) / S² · (θ(half) − θ(other half))²,  h = ⌊S/2⌋
+
+    Exact for means. A 0/1 error jumps as a row's likeliest class changes: leaving out one draw at a time (the
+    jackknife) is too fine a step for jumps and overstates their error up to S^¼-fold; halves understate it by a
+    sixth at most. `statistics` maps indices of draws to a vector [K]; the errors [K] come back, 0 for one draw,
+    which cannot tell.
+    McCarthy (1969), Pseudo-replication: half samples; Shao & Wu (1989), A general theory for jackknife variance.
+    """
+    half = draws // 2
+    if half == 0:
+        return torch.zeros_like(statistics(torch.arange(draws)))
+    source = generator((draws, "half sampling"))
+    squares = []
+    for _ in range(SPLITS):
+        order = torch.randperm(draws, generator=source)
+        squares.append((statistics(order[:half]) - statistics(order[half:])).square())
+    return (torch.stack(squares).mean(0) * half * (draws - half)).sqrt() / draws

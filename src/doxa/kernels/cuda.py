@@ -1,0 +1,50 @@
+"""The flat passes as Triton kernels, for a GPU's memory; without Triton, torch does their work."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+import torch
+from torch import Tensor
+
+GROUP, LANES = 1024, 256
+WIDE = 1024  # numbers that one program of an elementwise pass works on
+
+
+@functools.cache
+def kernels() -> Any:
+    """The compiled functions by name, or None: no Triton, or DOXA_NATIVE=0."""
+    if os.environ.get("DOXA_NATIVE") == "0":
+        return None
+    try:
+        from doxa.kernels import triton_kernels
+    except Exception:  # whatever keeps Triton from loading must not keep anyone from training
+        return None
+    return triton_kernels
+
+
+def kernel(name: str, *rows: Tensor | None) -> Any:
+    """The kernel of this name, where it can work on these rows [K, n]: float32 on a GPU, each dense."""
+    for r in rows:
+        if r is not None and not _plain(r):
+            return None
+    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
+        return None
+    found = kernels()
+    return None if found is None else getattr(found, name)
+
+
+def _plain(r: Tensor) -> bool:
+    return r.is_cuda and r.dtype == torch.float32 and (r.stride(-1) == 1 or r.shape[-1] <= 1)
+
+
+def groups(start: int, n: int, size: int = GROUP) -> int:
+    """How many groups of `size` numbers the stretch touches."""
+    return -(-(start + n) // size) - start // size
+
+
+def step_of(step: int | Tensor, device: torch.device) -> Tensor:
+    """A step's number in the device's memory."""
+    return step if isinstance(step, Tensor) else torch.full((), step, dtype=torch.int64, device=device)

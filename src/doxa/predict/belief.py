@@ -1,0 +1,277 @@
+"""Belief: a net, a likelihood and a posterior over the net's weights."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from os import PathLike
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from doxa.contracts import Draw, Likelihood, Posterior, Prior, Record
+from doxa.data.rows import as_inputs, runnable
+from doxa.errors import BadInput, BrokenFile, DoxaError, whole
+from doxa.posteriors.delta import Delta
+from doxa.posteriors.mixture import Mixture
+from doxa.posteriors.samples import Samples
+from doxa.predict.draws import Draws
+from doxa.predict.members import decode, encode, mapped
+from doxa.predict.sweep import ROWS, Gathered, Question, buffers_of, like, sweep
+from doxa.random.keys import Key
+from doxa.storage.sealed import read, write
+from doxa.weights.batch_norm import has_batch_norm, refreshed, statistics
+from doxa.weights.layout import Layout
+from doxa.weights.saved_layout import decode_layout, encode_layout, require_same_net
+
+BELIEF = "doxa.belief"
+
+Buffers = tuple[dict[str, Tensor], ...]
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A net whose weights are beliefs.
+
+    p(y | x) = ∫ p(y | net(x, w)) q(w) dw ≈ (1/S) Σₛ p(y | net(x, wₛ)),  wₛ ~ q
+
+    `buffers` has those of each of the posterior's components, by reference: components may share one set. `noise` names
+    the noise each weight was really learned with.
+    """
+
+    net: nn.Module
+    likelihood: Likelihood
+    posterior: Posterior
+    layout: Layout
+    buffers: Buffers
+    prior: Prior | None = None
+    noise: dict[str, str] = field(default_factory=dict)
+    record: Record = field(default_factory=Record)
+
+    def __post_init__(self) -> None:
+        if len(self.buffers) != self.posterior.components:
+            raise BadInput(
+                f"the posterior speaks of {self.posterior.components} sets of buffers, but {len(self.buffers)} were "
+                "given; give one for each component, the same one again where they share it"
+            )
+
+    def predict(
+        self, x: Any, samples: int = 50, seed: int = 0, rows: int = ROWS, autocast: torch.dtype | None = None
+    ) -> Draws:
+        """`samples` draws of the weights, each one function for all rows of x; `rows` go through the net at a time."""
+        samples, rows = whole("samples", samples), whole("rows", rows)
+        return self._sweep(self.posterior, x, samples, (seed, "predict"), rows, autocast)
+
+    def predict_at_mean(self, x: Any, rows: int = ROWS) -> Draws:
+        """The prediction of the mean weights alone: one draw, no spread."""
+        self._require_one_member()
+        point = Delta(self.posterior.mean, self.layout.random)
+        return self._sweep(point, x, 1, (0, "mean"), rows, None)
+
+    def _sweep(
+        self, posterior: Posterior, x: Any, samples: int, key: Key, rows: int, autocast: torch.dtype | None
+    ) -> Draws:
+        inputs = as_inputs(x, like=like(self.posterior))
+        with runnable(inputs, autocast):
+            question = Question(posterior, self.buffers, inputs, key)
+            return sweep(self.net, self.layout, self.likelihood, [question], samples, rows, autocast)[0]
+
+    def signal_to_noise(self) -> dict[str, Tensor]:
+        """|mean| / scale of every random weight, by name: infinite where it is certain, 0 where it is certainly zero.
+
+        Pruning ranks by `posterior.relevance`, which for points is |mean|.
+        """
+        scale = self.posterior.scale
+        ratio = self.posterior.mean[: len(scale)].abs() / scale
+        return Layout(self.layout.random_slots).views(ratio.nan_to_num(nan=0.0, posinf=torch.inf))
+
+    def prune(self, fraction: float, per_layer: bool = False, biases: bool = False, refresh: Any = None) -> Belief:
+        """The same belief with its least relevant `fraction` of random weights certainly zero, mean and scale.
+
+        Ranked over the whole net or within each tensor; biases (tensors of one axis) are kept unless asked for. Rows of
+        training inputs given as `refresh` renew BatchNorm's statistics.
+        """
+        keep = self.kept(fraction, per_layer, biases)
+        small = replace(self, posterior=self.posterior.pruned(keep))
+        if refresh is not None:
+            return small.refreshed(refresh)
+        if has_batch_norm(self.net):
+            warnings.warn(
+                "BatchNorm's statistics belong to the weights before pruning; give training inputs as refresh=x",
+                stacklevel=2,
+            )
+        return small
+
+    def kept(self, fraction: float, per_layer: bool = False, biases: bool = False) -> Tensor:
+        """Which random weights [R] a pruning of `fraction` keeps."""
+        if not 0 <= fraction <= 1:
+            raise BadInput(f"fraction must lie between 0 and 1, got {fraction}")
+        relevance = self.posterior.relevance
+        keep = torch.ones_like(relevance, dtype=torch.bool)
+        slots = [s for s in self.layout.random_slots if biases or len(s.shape) > 1]
+        if not slots:
+            raise BadInput(
+                "the net has no random weight of two or more axes to prune; pass biases=True to prune vectors"
+            )
+        index = torch.arange(len(keep), device=keep.device)
+        spans = [index[s.span] for s in slots]
+        for group in spans if per_layer else [torch.cat(spans)]:
+            order = relevance[group].argsort(stable=True)
+            keep[group[order[: round(fraction * len(group))]]] = False
+        return keep
+
+    def refreshed(self, x: Any) -> Belief:
+        """The same belief with BatchNorm's statistics taken anew from x, at each component's mean or each sample."""
+        inputs = as_inputs(x, like=like(self.posterior))
+
+        def renew(weights: Tensor, buffers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            return refreshed(self.net, self.layout.weights(weights), buffers, inputs)
+
+        with runnable(inputs):
+            posterior, buffers = _renewed(self.posterior, self.buffers, renew, statistics(self.net))
+        return replace(self, posterior=posterior, buffers=buffers)
+
+    def plain(self, weights: Tensor | Draw | None = None, member: int = 0) -> nn.Module:
+        """An ordinary torch net with the mean weights, or those of a draw of `posterior.draws()` with its buffers.
+
+        Weights [P] alone take the buffers of the component `member`.
+        """
+        if weights is None:
+            self._require_one_member()
+            weights = self.posterior.mean
+        draw = weights if isinstance(weights, Draw) else Draw(weights, member)
+        net = copy.deepcopy(self.net)
+        net.load_state_dict({**self.layout.weights(draw.weights), **buffers_of(draw, self.buffers)}, strict=False)
+        return net
+
+    def _require_one_member(self) -> None:
+        if len(self.buffers) > 1 or (isinstance(self.posterior, Samples) and self.posterior.slots):
+            raise BadInput(
+                "the mean weights of an ensemble, or of a chain with buffers for each state, are no member's: ask for "
+                "predict(), or for plain(draw) with a draw from posterior.draws()"
+            )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the belief to one file: safetensors with a JSON header and a SHA-256 over both."""
+        tensors: dict[str, Any] = {}
+        header = {
+            "layout": encode_layout(self.layout),
+            "posterior": encode(self.posterior, "posterior", tensors),
+            "prior": encode(self.prior, "prior", tensors),
+            "likelihood": encode(self.likelihood, "likelihood", tensors),
+            **self._encode_buffers(tensors),
+            "noise": self.noise,
+            "record": {"settings": self.record.settings, "history": self.record.history},
+        }
+        write(path, BELIEF, header, tensors)
+
+    def _encode_buffers(self, tensors: dict[str, Any]) -> dict[str, Any]:
+        """What the header says of the buffers, which go into `tensors`: one that components share is there once."""
+        first: dict[tuple[str, int], int] = {}
+        for k, own in enumerate(self.buffers):
+            for name, b in own.items():
+                if first.setdefault((name, id(b)), k) == k:
+                    tensors[f"buffers.{k}.{name}"] = b
+        holders = {name: [first[name, id(own[name])] for own in self.buffers] for name in self.buffers[0]}
+        if all(held == list(range(len(self.buffers))) for held in holders.values()):
+            return {"members": len(self.buffers)}
+        return {"components": len(self.buffers), "buffers": holders}
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Belief:
+        """A copy of the belief on another device, or in another precision."""
+
+        @functools.cache  # what is shared stays shared
+        def moved(t: Tensor) -> Tensor:
+            return t.to(device=device, dtype=dtype if t.is_floating_point() else None)
+
+        return replace(
+            self,
+            net=copy.deepcopy(self.net).to(device=device, dtype=dtype),
+            posterior=mapped(self.posterior, moved),
+            prior=mapped(self.prior, moved),
+            buffers=tuple({k: moved(b) for k, b in own.items()} for own in self.buffers),
+        )
+
+    def __repr__(self) -> str:
+        families = sorted({n.partition(" ")[0] for n in self.noise.values()})
+        return (
+            f"Belief({type(self.net).__name__}, {type(self.posterior).__name__}, {type(self.likelihood).__name__}, "
+            f"{self.layout.random:,} random weights, noise: {', '.join(families) or 'none'})"
+        )
+
+
+def _renewed(
+    posterior: Posterior, buffers: Buffers, renew: Callable[..., dict[str, Tensor]], names: Sequence[str]
+) -> tuple[Posterior, Buffers]:
+    """A posterior and its components' buffers, where those of these names are renewed."""
+    if isinstance(posterior, Mixture):
+        ends = list(accumulate(m.components for m in posterior.members))
+        spans = [buffers[end - m.components : end] for m, end in zip(posterior.members, ends, strict=True)]
+        found = [_renewed(m, own, renew, names) for m, own in zip(posterior.members, spans, strict=True)]
+        return Mixture(tuple(m for m, _ in found)), tuple(own for _, part in found for own in part)
+    if isinstance(posterior, Samples):
+        slots = dict.fromkeys([*(name for name, _ in posterior.slots), *names])
+        shapes = tuple((name, tuple(buffers[0][name].shape)) for name in slots)
+        rows = Gathered(len(posterior.rows))
+        for draw in posterior.draws(len(posterior.rows), (0,)):
+            new = renew(draw.weights, buffers_of(draw, buffers))
+            rows.append(torch.cat([draw.weights[:0], *(new[name].flatten() for name in slots)]))
+        return posterior.with_buffers(shapes, rows.all()), buffers
+    flats = getattr(posterior, "weights", posterior.mean[None])
+    return posterior, tuple(renew(flat, own) for flat, own in zip(flats, buffers, strict=True))
+
+
+def _size(posterior: Posterior) -> int:
+    """Weights in a vector, without reading samples from a disk."""
+    if isinstance(posterior, Mixture):
+        (size,) = {_size(m) for m in posterior.members}
+        return size
+    if isinstance(posterior, Samples):
+        return posterior.size
+    (size,) = posterior.mean.shape
+    return size
+
+
+def _decode_buffers(header: Mapping[str, Any], tensors: Mapping[str, Any], components: int) -> Buffers:
+    """The buffers of each component, by reference; a set that components share is one."""
+    shared = header.get("buffers")
+    if (header["members"] if shared is None else header["components"]) != components:
+        raise ValueError("the posterior does not fit the buffers")
+    held = {k: t for k, t in tensors.items() if k.startswith("buffers.") and isinstance(t, Tensor)}
+    if shared is None:
+        found: list[dict[str, Tensor]] = [{} for _ in range(components)]
+        for key, t in held.items():
+            _, k, name = key.split(".", 2)
+            found[int(k)][name] = t
+        return tuple(found)
+    sets: dict[tuple[int, ...], dict[str, Tensor]] = {}
+    each = [tuple(int(holders[k]) for holders in shared.values()) for k in range(components)]
+    for at in each:
+        sets.setdefault(at, {name: held[f"buffers.{k}.{name}"] for name, k in zip(shared, at, strict=True)})
+    return tuple(sets[at] for at in each)
+
+
+def load(path: str | PathLike[str], net: nn.Module, device: torch.device | str | None = None) -> Belief:
+    """The belief in a file, for the net it was trained with; nothing in the file is ever executed."""
+    header, tensors = read(path, BELIEF)
+    if device is None:
+        device = next((p.device for p in net.parameters()), torch.device("cpu"))
+    tensors = {k: t.to(device) if isinstance(t, Tensor) else t for k, t in tensors.items()}
+    try:
+        layout = decode_layout(header["layout"])
+        members = {name: decode(header[name], tensors) for name in ("likelihood", "posterior", "prior")}
+        buffers = _decode_buffers(header, tensors, members["posterior"].components)
+        noise, record, first = dict(header["noise"]), Record(**header["record"]), buffers[0]
+        if _size(members["posterior"]) != layout.size:
+            raise ValueError("the posterior does not fit the layout")
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, DoxaError):
+            raise
+        raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: {error!r}") from None
+    require_same_net(path, layout, first, net)
+    return Belief(net, layout=layout, buffers=buffers, noise=noise, record=record, **members)

@@ -1,0 +1,15 @@
+"""REPLICATION: every table and figure of the documents that Doxa was built from, and which of their claims hold.
+
+To add one: a file in its document's folder with an `ARTEFACT`.
+"""
+
+from doxa_replicate import variational_optimisation, weight_uncertainty
+from doxa_replicate.contract import FAIL, OPEN, PASS, Artefact, Ask, Claim
+from doxa_replicate.discovery import artefacts
+from doxa_replicate.perform import perform, write
+
+DOCUMENTS = (weight_uncertainty, variational_optimisation)
+
+TABLE: dict[str, Artefact] = {artefact.name: artefact for document in DOCUMENTS for artefact in artefacts(document)}
+
+__all__ = ["DOCUMENTS", "FAIL", "OPEN", "PASS", "TABLE", "Artefact", "Ask", "Claim", "perform", "write"]

@@ -1,0 +1,1 @@
+"""Functions of a few variables: what smoothing, pairs and scores do to gradients."""

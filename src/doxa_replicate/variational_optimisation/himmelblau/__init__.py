@@ -1,0 +1,1 @@
+"""Himmelblau's function, searched with a fixed scale, plain gradients and natural ones."""

@@ -1,0 +1,1 @@
+"""Nets found by values alone."""
