@@ -2,8 +2,9 @@
 
 OLD and NEW are commits (NEW is the working tree where it is left out). Every Python file of one must be a file of the
 other, moved perhaps, with the same tree but for identifiers: names, attributes, arguments, modules, and words within
-strings and docstrings. No new name may have been another's in the same file. Imports may stand in another order. What
-was renamed is printed, then whatever else differs; the exit code is 1 where anything does.
+strings and docstrings. No new name may have been another's in the same function, or attribute in the same file.
+Imports may stand in another order. What was renamed is printed, then whatever else differs; the exit code is 1 where
+anything does.
 """
 
 from __future__ import annotations
@@ -26,33 +27,40 @@ class Differs(Exception):
 
 
 class Renames:
-    """Identifiers of one file with their new names, by what they are: `name`, `attribute` or a word of `text`."""
+    """Identifiers of one file with their new names, by what they are: `name`, `attribute` or a word of `text`.
+
+    A name belongs to the outermost function that it stands in (to the class or file where it stands in none), an
+    attribute to the file.
+    """
 
     def __init__(self) -> None:
-        self.new: dict[tuple[str, str], Counter[str]] = {}
+        self.new: dict[tuple[str, str, str], Counter[str]] = {}
 
-    def see(self, kind: str, old: str, new: str) -> None:
-        self.new.setdefault((kind, old), Counter())[new] += 1
+    def see(self, kind: str, scope: str, old: str, new: str) -> None:
+        key = (kind, scope if kind == "name" else "", old)
+        self.new.setdefault(key, Counter())[new] += 1
 
     def changed(self) -> Iterator[tuple[str, str, int]]:
-        for (_, old), news in self.new.items():
+        for (_, _, old), news in self.new.items():
             yield from ((old, new, times) for new, times in news.items() if new != old)
 
     def check(self) -> None:
         """Refuse a new name that was another's already: what meant two things would mean one."""
-        taken = {(kind, new) for (kind, old), news in self.new.items() for new in news if new == old and kind != "text"}
-        for (kind, old), news in self.new.items():
-            clash = [new for new in news if new != old and (kind, new) in taken]
+        taken = {key for key, news in self.new.items() if key[2] in news and key[0] != "text"}
+        for (kind, scope, old), news in self.new.items():
+            clash = [new for new in news if new != old and (kind, scope, new) in taken]
             if clash:
-                raise Differs(f"{old} became {clash[0]}, which was another {kind}'s already")
+                raise Differs(f"{scope or 'file'}: {old} became {clash[0]}, which was another {kind}'s already")
 
 
 # Where a syntax tree has identifiers that do not stand for variables.
 ATTRIBUTES = {("Attribute", "attr"), ("keyword", "arg"), ("FunctionDef", "name"), ("ClassDef", "name")}
 
 
-def compare(old: ast.AST, new: ast.AST, renames: Renames, where: str = "") -> None:
+def compare(old: ast.AST, new: ast.AST, renames: Renames, where: str = "", scope: str = "") -> None:
     """Walk two trees side by side."""
+    if isinstance(new, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and "()" not in scope:
+        scope = f"{scope}.{new.name}".lstrip(".") + ("" if isinstance(new, ast.ClassDef) else "()")
     if type(old) is not type(new):
         raise Differs(f"{where}: {type(old).__name__} became {type(new).__name__}")
     here = f"line {getattr(new, 'lineno', '?')}" if hasattr(new, "lineno") else where
@@ -64,9 +72,9 @@ def compare(old: ast.AST, new: ast.AST, renames: Renames, where: str = "") -> No
         parts = _pairs(before, after, here) if several else [(before, after)]
         for one, other in parts:
             if isinstance(one, ast.AST) and isinstance(other, ast.AST):
-                compare(one, other, renames, here)
+                compare(one, other, renames, here, scope)
             elif isinstance(one, str) and isinstance(other, str):
-                _words(kind, one, other, renames, here)
+                _words(kind, one, other, renames, here, scope)
             elif one != other or type(one) is not type(other):
                 raise Differs(f"{here}: {one!r} became {other!r}")
 
@@ -78,13 +86,13 @@ def _pairs(before: list[object], after: list[object], where: str) -> list[tuple[
     return list(zip(before, after, strict=True))
 
 
-def _words(kind: str, before: str, after: str, renames: Renames, where: str) -> None:
+def _words(kind: str, before: str, after: str, renames: Renames, where: str, scope: str) -> None:
     """Identifiers, or text in which some have changed; prose may be wrapped anew."""
     olds, news = WORD.findall(before), WORD.findall(after)
     if len(olds) != len(news) or _between(before) != _between(after):
         raise Differs(f"{where}: {before!r} became {after!r}")
     for old, new in zip(olds, news, strict=True):
-        renames.see(kind, old, new)
+        renames.see(kind, scope, old, new)
 
 
 def _between(text: str) -> list[str]:
