@@ -2,7 +2,8 @@
 
 OLD and NEW are commits (NEW is the working tree where it is left out). Every Python file of one must be a file of the
 other, moved perhaps, with the same tree but for identifiers: names, attributes, arguments, modules, and words within
-strings and docstrings. No new name may have been another's in the same function, or attribute in the same file.
+strings and docstrings. No new name may have been another's in the same function, no attribute one that the same file
+defined already.
 Imports may stand in another order. What was renamed is printed, then whatever else differs; the exit code is 1 where
 anything does.
 """
@@ -44,9 +45,13 @@ class Renames:
         for (_, _, old), news in self.new.items():
             yield from ((old, new, times) for new, times in news.items() if new != old)
 
-    def check(self) -> None:
-        """Refuse a new name that was another's already: what meant two things would mean one."""
+    def check(self, defined: set[str]) -> None:
+        """Refuse a new name that was another's already: what meant two things would mean one.
+
+        Of attributes only those count that the file itself `defined`: a method may be called as a library's is.
+        """
         taken = {key for key, news in self.new.items() if key[2] in news and key[0] != "text"}
+        taken = {key for key in taken if key[0] == "name" or key[2] in defined}
         for (kind, scope, old), news in self.new.items():
             clash = [new for new in news if new != old and (kind, scope, new) in taken]
             if clash:
@@ -116,14 +121,27 @@ def same(old: str, new: str) -> Renames:
     compare(before, after, renames)
     if imported(before) != imported(after):
         raise Differs(f"{imported(before)} imported names became {imported(after)}")
-    renames.check()
+    renames.check(defined(before))
     return renames
+
+
+def defined(tree: ast.AST) -> set[str]:
+    """Functions, classes, fields and attributes of `self` that a file defines."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.attr)
+    return names
 
 
 def pairs(old: str, new: str | None) -> Iterator[tuple[str | None, str | None]]:
     """Files of both commits by their paths, those that were moved beside what they became."""
     between = [old] if new is None else [old, new]
-    told = _git("diff", "--name-status", "-M40", *between, "--", "*.py")
+    told = _git("diff", "--name-status", "-M20", *between, "--", "*.py")
     for line in told.splitlines():
         kind, *paths = line.split("\t")
         if kind.startswith("R"):
