@@ -122,9 +122,9 @@ def measures() -> dict[str, Case]:
                 "device": device,
             }
 
-            def watch(seen: Any) -> Any:
+            def watch(beliefs: Any) -> Any:
                 beat()
-                return [{} for _ in seen] if isinstance(seen, list) else {}
+                return [{} for _ in beliefs] if isinstance(beliefs, list) else {}
 
             train(net(), (x, y), watch=watch, watch_every=every, progress=False, **common, **arguments)
 
@@ -149,18 +149,18 @@ def measures() -> dict[str, Case]:
             while True:
                 spent = []
                 for steps in (short, long):
-                    begun = read()
+                    begun = read_clocks()
                     bandits.play(net, bandit, agents, steps=steps, **rules)
                     synchronize(device)
-                    spent.append(less(read(), begun))
-                beat(less(spent[1], spent[0]))
+                    spent.append(subtract(read_clocks(), begun))
+                beat(subtract(spent[1], spent[0]))
 
         return work
 
     sgd, adamw = optimisers.sgd(momentum=0.9), functools.partial(torch.optim.AdamW, lr=1e-3)
     many = [learners.variational(priors.gaussian(1.0 + k)) for k in range(16)]
-    found = {f"small/{k}": Case(trains(small, regression, 32, learner=v)) for k, v in kinds.items()}
-    found |= {
+    cases = {f"small/{k}": Case(trains(small, regression, 32, learner=v)) for k, v in kinds.items()}
+    cases |= {
         "small/sgd": Case(trains(small, regression, 32, learner=kinds["shared"], optimiser=sgd)),
         "small/adamw": Case(trains(small, regression, 32, learner=kinds["shared"], optimiser=adamw)),
         "small/ensemble of 5": Case(trains(small, regression, 32, learner=learners.ensemble(learners.point(), 5))),
@@ -172,26 +172,26 @@ def measures() -> dict[str, Case]:
         ),
     }
     for name in ("point", "shared", "local", "flipout"):
-        found[f"400 units/{name}"] = Case(trains(functools.partial(nets.mlp, 784), images, 128, learner=kinds[name]))
+        cases[f"400 units/{name}"] = Case(trains(functools.partial(nets.mlp, 784), images, 128, learner=kinds[name]))
     long = functools.partial(images, 1 << 14)
     for width in (400, 1200):
         wide = functools.partial(nets.mlp, 784, (width, width))
         for name in ("shared", "local", "samples=2"):
-            found[f"cuda/{width} units/{name}"] = Case(trains(wide, long, 128, learner=kinds[name]), "cuda")
+            cases[f"cuda/{width} units/{name}"] = Case(trains(wide, long, 128, learner=kinds[name]), "cuda")
     pictures = functools.partial(images, 1 << 14, 1, 28, 28)
     fleet: dict[str, Any] = {"learners": many, "seeds": list(range(16))}
-    return found | {
+    return cases | {
         "cuda/LeNet-5/shared": Case(trains(nets.lenet5, pictures, 128, learner=kinds["shared"]), "cuda"),
         "cuda/400 units/fleet of 16": Case(trains(functools.partial(nets.mlp, 784), long, 128, **fleet), "cuda"),
         "cuda/bandit": Case(plays(500, 2500, 16), "cuda"),
     }
 
 
-def read() -> Seconds:
+def read_clocks() -> Seconds:
     return {name: clock() for name, clock in CLOCKS.items()}
 
 
-def less(later: Seconds, sooner: Seconds) -> Seconds:
+def subtract(later: Seconds, sooner: Seconds) -> Seconds:
     return {name: later[name] - sooner[name] for name in CLOCKS}
 
 
@@ -211,44 +211,46 @@ def work(threads: int) -> None:
     torch.set_num_threads(threads)
     import doxa
 
-    def say(answer: dict[str, Any]) -> None:
+    def send(answer: dict[str, Any]) -> None:
         print(json.dumps(answer), file=answers, flush=True)
 
-    def hear() -> dict[str, Any]:
+    def receive() -> dict[str, Any]:
         line = sys.stdin.readline()
         return json.loads(line) if line else {"do": "end"}
 
     cases = measures()
-    say({"source": str(Path(doxa.__file__).parents[1]), "cases": {name: case.device for name, case in cases.items()}})
-    while (asked := hear())["do"] != "end":
-        case = cases.get(asked.get("case", ""))
+    send({"source": str(Path(doxa.__file__).parents[1]), "cases": {name: case.device for name, case in cases.items()}})
+    while (command := receive())["do"] != "end":
+        case = cases.get(command.get("case", ""))
         if case is None:
-            say({"error": "there is no such case here"})
-        elif asked["do"] == "measure memory":
-            say(apart(functools.partial(peak, case)))
+            send({"error": "there is no such case here"})
+        elif command["do"] == "measure memory":
+            send(run_in_fork(functools.partial(peak, case)))
         else:
             try:
-                case.work(case.device, asked["every"], Clock(case.device, say, hear))
+                case.work(case.device, command["every"], Clock(case.device, send, receive))
             except Enough:
                 pass
             except Exception as error:
-                say({"error": f"{type(error).__name__}: {error}"})
+                send({"error": f"{type(error).__name__}: {error}"})
             gc.collect()
 
 
 class Clock:
     """Tells how long each moment of work took, and lets no other begin before it is asked for."""
 
-    def __init__(self, device: str, say: Callable[[dict[str, Any]], None], hear: Callable[[], dict[str, Any]]) -> None:
-        self.device, self.say, self.hear = device, say, hear
-        self.since = read()
+    def __init__(
+        self, device: str, send: Callable[[dict[str, Any]], None], receive: Callable[[], dict[str, Any]]
+    ) -> None:
+        self.device, self.send, self.receive = device, send, receive
+        self.since = read_clocks()
 
     def __call__(self, seconds: Seconds | None = None) -> None:
         synchronize(self.device)
-        self.say({"seconds": less(read(), self.since) if seconds is None else seconds})
-        if self.hear()["do"] != "go on":
+        self.send({"seconds": subtract(read_clocks(), self.since) if seconds is None else seconds})
+        if self.receive()["do"] != "go on":
             raise Enough
-        self.since = read()
+        self.since = read_clocks()
 
 
 def peak(case: Case) -> dict[str, Any]:
@@ -267,7 +269,7 @@ def peak(case: Case) -> dict[str, Any]:
     return {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
 
 
-def apart(task: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def run_in_fork(task: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What a task finds in a copy of this process, in which nothing has been worked on yet."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -280,9 +282,9 @@ def apart(task: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as lines:
-        told = lines.read()
+        answer_text = lines.read()
     os.waitpid(child, 0)
-    return json.loads(told) if told else {"error": "the process was killed"}
+    return json.loads(answer_text) if answer_text else {"error": "the process was killed"}
 
 
 # In the process that compares.
@@ -302,19 +304,19 @@ class Worker:
         self.process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        hello = self.hear()
+        hello = self.receive()
         self.cases: dict[str, str] = hello["cases"]
         if Path(hello["source"]).resolve() != source.resolve():
             raise Failed(f"{tree} has no Doxa of its own: {hello['source']} was imported instead of {source}")
 
-    def say(self, **words: Any) -> None:
+    def send(self, **command: Any) -> None:
         assert self.process.stdin is not None
         try:
-            print(json.dumps(words), file=self.process.stdin, flush=True)
+            print(json.dumps(command), file=self.process.stdin, flush=True)
         except BrokenPipeError:
             raise Failed("the process ended") from None
 
-    def hear(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
@@ -326,20 +328,20 @@ class Worker:
 
     def begin(self, case: str, every: int) -> None:
         """Set up a case and do its first moment of work, which is not counted."""
-        self.say(do="begin", case=case, every=every)
-        self.hear()
+        self.send(do="begin", case=case, every=every)
+        self.receive()
 
     def go_on(self) -> Seconds:
-        self.say(do="go on")
-        found: Seconds = self.hear()["seconds"]
-        return found
+        self.send(do="go on")
+        seconds: Seconds = self.receive()["seconds"]
+        return seconds
 
     def memory(self, case: str) -> int:
-        self.say(do="measure memory", case=case)
-        return int(self.hear()["bytes"])
+        self.send(do="measure memory", case=case)
+        return int(self.receive()["bytes"])
 
     def leave(self) -> None:
-        self.say(do="leave")
+        self.send(do="leave")
 
     def end(self) -> None:
         assert self.process.stdin is not None
@@ -349,15 +351,15 @@ class Worker:
 
 
 @contextmanager
-def working(trees: dict[str, Path], threads: int) -> Iterator[dict[str, Worker]]:
+def start_workers(trees: dict[str, Path], threads: int) -> Iterator[dict[str, Worker]]:
     """Workers by name, ended again whatever happens."""
-    found: dict[str, Worker] = {}
+    workers: dict[str, Worker] = {}
     try:
         for name, tree in trees.items():
-            found[name] = Worker(tree, threads)
-        yield found
+            workers[name] = Worker(tree, threads)
+        yield workers
     finally:
-        for worker in found.values():
+        for worker in workers.values():
             worker.end()
 
 
@@ -365,25 +367,25 @@ def compare(workers: dict[str, Worker], case: str, seconds: float, most: int) ->
     """Seconds of every worker in every round, for about so many seconds in all."""
     first = next(iter(workers.values()))
     first.begin(case, 1)
-    once = first.go_on()["wall"]
-    every = max(1, math.ceil(MOMENT / once))
+    epoch_seconds = first.go_on()["wall"]
+    every = max(1, math.ceil(MOMENT / epoch_seconds))
     for worker in workers.values():
         if worker is not first:
             worker.begin(case, every)
         elif every > 1:
             worker.leave()
             worker.begin(case, every)
-    rounds = max(LEAST, min(most, round(seconds / (len(workers) * every * once))))
+    rounds = max(LEAST, min(most, round(seconds / (len(workers) * every * epoch_seconds))))
     names = list(workers)
-    found: dict[str, list[Seconds]] = {name: [] for name in names}
+    seconds_by_worker: dict[str, list[Seconds]] = {name: [] for name in names}
     for number in range(rounds):
         turn = number % len(names)
         order = names[turn:] + names[:turn]
         for name in order if number % 2 else order[::-1]:
-            found[name].append({clock: spent / every for clock, spent in workers[name].go_on().items()})
+            seconds_by_worker[name].append({clock: spent / every for clock, spent in workers[name].go_on().items()})
     for worker in workers.values():
         worker.leave()
-    return found
+    return seconds_by_worker
 
 
 def median(starts: Sequence[Sequence[float]]) -> float:
@@ -391,167 +393,174 @@ def median(starts: Sequence[Sequence[float]]) -> float:
     return statistics.median(statistics.median(rounds) for rounds in starts)
 
 
-def again(starts: Sequence[Sequence[float]], choose: random.Random) -> list[list[float]]:
+def resample(starts: Sequence[Sequence[float]], choose: random.Random) -> list[list[float]]:
     """Starts drawn from these, and rounds from those of each."""
     return [choose.choices(rounds, k=len(rounds)) for rounds in choose.choices(starts, k=len(starts))]
 
 
-def together(cases: Sequence[Sequence[Sequence[float]]]) -> list[float]:
+def geometric_mean(cases: Sequence[Sequence[Sequence[float]]]) -> list[float]:
     """The geometric mean over cases of their medians, and its 95 % interval by the bootstrap within each."""
     choose = random.Random(0)
 
     def mean(medians: Iterator[float]) -> float:
         return math.exp(statistics.fmean(map(math.log, medians)))
 
-    drawn = sorted(mean(median(again(own, choose)) for own in cases) for _ in range(DRAWS))
-    return [mean(median(own) for own in cases), drawn[round(0.025 * DRAWS)], drawn[round(0.975 * DRAWS) - 1]]
+    drawn = sorted(mean(median(resample(ratios_by_start, choose)) for ratios_by_start in cases) for _ in range(DRAWS))
+    return [
+        mean(median(ratios_by_start) for ratios_by_start in cases),
+        drawn[round(0.025 * DRAWS)],
+        drawn[round(0.975 * DRAWS) - 1],
+    ]
 
 
 def ratios(starts: Sequence[dict[str, list[Seconds]]], name: str, clock: str) -> list[list[float]]:
     """Of every round of every start, how much longer one process took than the old one."""
     return [
-        [own[clock] / old[clock] for own, old in zip(seconds[name], seconds["old"], strict=True)] for seconds in starts
+        [spent[clock] / old[clock] for spent, old in zip(seconds[name], seconds["old"], strict=True)]
+        for seconds in starts
     ]
 
 
 def summary(starts: Sequence[dict[str, list[Seconds]]]) -> dict[str, Any]:
-    old = median([[one["wall"] for one in seconds["old"]] for seconds in starts])
-    found: dict[str, Any] = {"old_seconds": old}
+    old = median([[spent["wall"] for spent in seconds["old"]] for seconds in starts])
+    row: dict[str, Any] = {"old_seconds": old}
     for name, clock in COLUMNS.values():
-        found[f"{name}/old, {clock}"] = together([ratios(starts, name, clock)])
-    return {**found, "starts": len(starts), "rounds": sum(len(seconds["old"]) for seconds in starts)}
+        row[f"{name}/old, {clock}"] = geometric_mean([ratios(starts, name, clock)])
+    return {**row, "starts": len(starts), "rounds": sum(len(seconds["old"]) for seconds in starts)}
 
 
-def said(numbers: Sequence[float]) -> str:
+def format_interval(numbers: Sequence[float]) -> str:
     return "{:.3f} [{:.3f}, {:.3f}]".format(*numbers)
 
 
-def show(found: dict[str, Any]) -> str:
+def show(results: dict[str, Any]) -> str:
     """What was found, as a table."""
     head = ("case", "old, ms", *COLUMNS, "rounds", "old, MB", "new, MB")
     lines = [head]
-    for name, one in found["cases"].items():
-        memory = [f"{b / MEGABYTE:.0f}" if b else "" for b in (one.get("memory", {}).get(k) for k in ("old", "new"))]
-        if "rounds" in one:
-            cells = [said(one[f"{who}/old, {clock}"]) for who, clock in COLUMNS.values()]
-            lines.append((name, f"{1000 * one['old_seconds']:.2f}", *cells, str(one["rounds"]), *memory))
+    for name, row in results["cases"].items():
+        memory = [f"{b / MEGABYTE:.0f}" if b else "" for b in (row.get("memory", {}).get(k) for k in ("old", "new"))]
+        if "rounds" in row:
+            cells = [format_interval(row[f"{process}/old, {clock}"]) for process, clock in COLUMNS.values()]
+            lines.append((name, f"{1000 * row['old_seconds']:.2f}", *cells, str(row["rounds"]), *memory))
         else:
-            lines.append((name, "", one.get("error", ""), *[""] * (len(COLUMNS)), *memory))
-    if "mean" in found:
-        cells = [said(found["mean"][f"{who}/old, {clock}"]) for who, clock in COLUMNS.values()]
+            lines.append((name, "", row.get("error", ""), *[""] * (len(COLUMNS)), *memory))
+    if "mean" in results:
+        cells = [format_interval(results["mean"][f"{process}/old, {clock}"]) for process, clock in COLUMNS.values()]
         lines.append(("geometric mean", "", *cells, "", "", ""))
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
-def measure(given: argparse.Namespace, keep: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def measure(options: argparse.Namespace, keep: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Everything that is asked for; what there is after every start is kept, should the rest never come."""
-    trees = {"old": given.old, "twin": given.old, "new": given.new}
-    found: dict[str, Any] = {"cases": {}}
+    trees = {"old": options.old, "twin": options.old, "new": options.new}
+    results: dict[str, Any] = {"cases": {}}
     gpu = torch.cuda.is_available()
 
     def wanted(cases: dict[str, str]) -> list[str]:
-        here = [name for name, device in cases.items() if gpu or device == "cpu"]
-        return [name for name in here if any(fnmatch.fnmatch(name, pattern) for pattern in given.cases)]
+        runnable = [name for name, device in cases.items() if gpu or device == "cpu"]
+        return [name for name in runnable if any(fnmatch.fnmatch(name, pattern) for pattern in options.cases)]
 
     times: dict[str, list[dict[str, list[Seconds]]]] = {}
     orders = list(itertools.permutations(trees))
-    for start in range(given.starts):
+    for start in range(options.starts):
         left: list[str] | None = None
         order = {name: trees[name] for name in orders[ORDERS[start % len(ORDERS)]]}
         while left is None or left:  # a case that fails takes its processes with it
-            with working(order, given.threads) as workers:
+            with start_workers(order, options.threads) as workers:
                 left = wanted(workers["old"].cases) if left is None else left
-                left = measured(workers, left, times, found["cases"], given)
-        found |= told(found["cases"], times) | {"complete": False}
-        keep(found)
-    if given.memory:
-        with working({"old": given.old, "new": given.new}, given.threads) as workers:
+                left = measure_cases(workers, left, times, results["cases"], options)
+        results |= summarize(results["cases"], times) | {"complete": False}
+        keep(results)
+    if options.memory:
+        with start_workers({"old": options.old, "new": options.new}, options.threads) as workers:
             for name in wanted(workers["old"].cases):
-                found["cases"].setdefault(name, {})["memory"] = memories(workers, name)
-    found["complete"] = True
-    keep(found)
-    return found
+                results["cases"].setdefault(name, {})["memory"] = memories(workers, name)
+    results["complete"] = True
+    keep(results)
+    return results
 
 
-def told(cases: dict[str, Any], times: dict[str, list[dict[str, list[Seconds]]]]) -> dict[str, Any]:
+def summarize(cases: dict[str, Any], times: dict[str, list[dict[str, list[Seconds]]]]) -> dict[str, Any]:
     """Cases with their medians and intervals, the mean of all, and the seconds they come from."""
     for name in times:
         cases[name] |= summary(times[name])
     columns = {f"{name}/old, {clock}": (name, clock) for name, clock in COLUMNS.values()} if times else {}
-    means = {key: together([ratios(starts, *column) for starts in times.values()]) for key, column in columns.items()}
+    means = {
+        key: geometric_mean([ratios(starts, *column) for starts in times.values()]) for key, column in columns.items()
+    }
     return {"cases": cases, **({"mean": means} if means else {}), "seconds": times}
 
 
-def measured(
+def measure_cases(
     workers: dict[str, Worker],
     names: list[str],
     times: dict[str, list[dict[str, list[Seconds]]]],
     cases: dict[str, Any],
-    given: argparse.Namespace,
+    options: argparse.Namespace,
 ) -> list[str]:
     """Measure case after case; those that are left when one has failed."""
     for number, name in enumerate(names):
         cases.setdefault(name, {})
         try:
-            new = compare(workers, name, given.seconds / given.starts, given.rounds // given.starts)
+            spent = compare(workers, name, options.seconds / options.starts, options.rounds // options.starts)
         except Failed as error:
             cases[name]["error"] = str(error)
             print(f"{name}: {error}", file=sys.stderr)
             return names[number + 1 :]
-        times.setdefault(name, []).append(new)
+        times.setdefault(name, []).append(spent)
         print(f"{name}: new/old {median(ratios(times[name], 'new', 'wall')):.3f}", file=sys.stderr)
     return []
 
 
 def memories(workers: dict[str, Worker], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for which, worker in workers.items():
+    bytes_by_tree: dict[str, Any] = {}
+    for tree, worker in workers.items():
         try:
-            found[which] = worker.memory(name)
+            bytes_by_tree[tree] = worker.memory(name)
         except Failed as error:
-            found["error"] = str(error)
-    return found
+            bytes_by_tree["error"] = str(error)
+    return bytes_by_tree
 
 
 def main() -> None:
     if sys.argv[1:2] == ["--worker"]:
         work(int(sys.argv[2]))
         return
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("old", type=Path, help="a checkout: the folder that has src/doxa")
-    asked.add_argument("new", type=Path, help="another")
-    asked.add_argument("--cases", nargs="+", default=["*"], metavar="PATTERN", help="e.g. 'small/*'; all by default")
-    asked.add_argument("--seconds", type=float, default=14.0, help="of work for each case, about")
-    asked.add_argument("--rounds", type=int, default=60, help="of each case, at most")
-    asked.add_argument("--starts", type=int, default=3, help="times that all three processes are started afresh")
-    asked.add_argument("--threads", type=int, default=2, help="of torch")
-    asked.add_argument("--no-memory", dest="memory", action="store_false", help="leave peak memory out")
-    asked.add_argument("--commits", nargs=2, metavar=("OLD", "NEW"), help="of the two, for the record")
-    asked.add_argument("--out", type=Path, help="a file for all of it, as JSON")
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", type=Path, help="a checkout: the folder that has src/doxa")
+    parser.add_argument("new", type=Path, help="another")
+    parser.add_argument("--cases", nargs="+", default=["*"], metavar="PATTERN", help="e.g. 'small/*'; all by default")
+    parser.add_argument("--seconds", type=float, default=14.0, help="of work for each case, about")
+    parser.add_argument("--rounds", type=int, default=60, help="of each case, at most")
+    parser.add_argument("--starts", type=int, default=3, help="times that all three processes are started afresh")
+    parser.add_argument("--threads", type=int, default=2, help="of torch")
+    parser.add_argument("--no-memory", dest="memory", action="store_false", help="leave peak memory out")
+    parser.add_argument("--commits", nargs=2, metavar=("OLD", "NEW"), help="of the two, for the record")
+    parser.add_argument("--out", type=Path, help="a file for all of it, as JSON")
+    options = parser.parse_args()
     try:
-        found = measure(given, writing(given))
+        results = measure(options, result_writer(options))
     except Failed as error:
         print(f"nothing was measured: {error}")
         return
-    print(show(found))
+    print(show(results))
 
 
-def writing(given: argparse.Namespace) -> Callable[[dict[str, Any]], None]:
+def result_writer(options: argparse.Namespace) -> Callable[[dict[str, Any]], None]:
     """Writes what was found into the file that was asked for, with its settings, versions, device, commit and time."""
     begun = time.perf_counter()
-    if given.out is None:
+    if options.out is None:
         return lambda found: None
     from doxa.results.stamp import stamp  # of whichever Doxa is installed: the trees are imported by the workers
 
     names = ("cases", "seconds", "rounds", "starts", "threads", "commits")
-    settings = {name: getattr(given, name) for name in names}
-    torch.set_num_threads(given.threads)
+    settings = {name: getattr(options, name) for name in names}
+    torch.set_num_threads(options.threads)
 
-    def write(found: dict[str, Any]) -> None:
+    def write(results: dict[str, Any]) -> None:
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        given.out.write_text(json.dumps({**stamp(settings, [], begun), "when": when, **found}, indent=1) + "\n")
+        options.out.write_text(json.dumps({**stamp(settings, [], begun), "when": when, **results}, indent=1) + "\n")
 
     return write
 

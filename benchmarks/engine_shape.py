@@ -26,7 +26,7 @@ OTHERS = ("Likelihood",)
 
 
 @dataclass(frozen=True)
-class Deed:
+class UniqueCall:
     """Something that is done in one place alone: by calls whose dotted name fits, in files that fit."""
 
     what: str
@@ -35,10 +35,10 @@ class Deed:
     count: int = 1
 
 
-DEEDS = (
-    Deed("steps a stepper", r"(.+\.)?stepper\.step"),
-    Deed("records a CUDA graph", r"(.+\.)?cuda\.graph"),
-    Deed("writes a checkpoint", r"(.+\.)?files\.write", "engine/**/*.py"),
+UNIQUE_CALLS = (
+    UniqueCall("steps a stepper", r"(.+\.)?stepper\.step"),
+    UniqueCall("records a CUDA graph", r"(.+\.)?cuda\.graph"),
+    UniqueCall("writes a checkpoint", r"(.+\.)?files\.write", "engine/**/*.py"),
 )
 
 
@@ -89,82 +89,84 @@ def dotted(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else "?"
 
 
-def meant(name: str, own: Module) -> str:
+def resolve_name(name: str, scope: Module) -> str:
     """What a dotted name stands for in a module, from the package on."""
-    if name in own.classes:
-        return f"{own.name}.{name}"
+    if name in scope.classes:
+        return f"{scope.name}.{name}"
     first, dot, rest = name.partition(".")
-    return f"{own.imported.get(first, first)}{dot}{rest}"
+    return f"{scope.imported.get(first, first)}{dot}{rest}"
 
 
-def bases(node: ast.ClassDef, own: Module) -> list[str]:
-    return [meant(dotted(base), own) for base in node.bases]
+def bases(node: ast.ClassDef, scope: Module) -> list[str]:
+    return [resolve_name(dotted(base), scope) for base in node.bases]
 
 
-def is_protocol(node: ast.ClassDef, own: Module) -> bool:
-    return any(name.rpartition(".")[2] == "Protocol" for name in bases(node, own))
+def is_protocol(node: ast.ClassDef, scope: Module) -> bool:
+    return any(name.rpartition(".")[2] == "Protocol" for name in bases(node, scope))
 
 
-def written(node: ast.ClassDef) -> set[str]:
+def declared_names(node: ast.ClassDef) -> set[str]:
     """The public names that the body of a class gives."""
-    found: set[str] = set()
+    names: set[str] = set()
     for part in node.body:
         if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(part.name)
+            names.add(part.name)
         elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
-            found.add(part.target.id)
+            names.add(part.target.id)
         elif isinstance(part, ast.Assign):
-            found |= {target.id for target in part.targets if isinstance(target, ast.Name)}
-    return {name for name in found if not name.startswith("_")}
+            names |= {target.id for target in part.targets if isinstance(target, ast.Name)}
+    return {name for name in names if not name.startswith("_")}
 
 
-def members(node: ast.ClassDef, own: Module, modules: dict[str, Module]) -> set[str]:
+def members(node: ast.ClassDef, scope: Module, modules: dict[str, Module]) -> set[str]:
     """The public names of a class, inherited ones too."""
-    found = written(node)
-    for name in bases(node, own):
-        where, _, last = name.rpartition(".")
-        there = modules.get(where)
+    names = declared_names(node)
+    for name in bases(node, scope):
+        module_name, _, last = name.rpartition(".")
+        owner = modules.get(module_name)
         # A package may hand on what one of its modules has.
-        while there is not None and last not in there.classes and last in there.imported:
-            where, _, last = there.imported[last].rpartition(".")
-            there = modules.get(where)
-        if there is not None and last in there.classes and there.classes[last] is not node:
-            found |= members(there.classes[last], there, modules)
-    return found
+        while owner is not None and last not in owner.classes and last in owner.imported:
+            module_name, _, last = owner.imported[last].rpartition(".")
+            owner = modules.get(module_name)
+        if owner is not None and last in owner.classes and owner.classes[last] is not node:
+            names |= members(owner.classes[last], owner, modules)
+    return names
 
 
 def protocols(source: Path) -> Iterator[Row]:
-    modules = {found.name: found for found in (module(path, source) for path in sorted(source.rglob("*.py")))}
+    modules = {loaded.name: loaded for loaded in (module(path, source) for path in sorted(source.rglob("*.py")))}
     for pattern in PROTOCOLS:
         for path in sorted(source.glob(pattern)):
-            own = module(path, source)
-            for name, node in own.classes.items():
-                if is_protocol(node, own) and name not in OTHERS:
-                    found = sorted(members(node, own, modules))
-                    fine = len(found) <= MOST
-                    yield Row(f"members of {name}", len(found), f"at most {MOST}", fine, ", ".join(found))
+            scope = module(path, source)
+            for name, node in scope.classes.items():
+                if is_protocol(node, scope) and name not in OTHERS:
+                    names = sorted(members(node, scope, modules))
+                    fine = len(names) <= MOST
+                    yield Row(f"members of {name}", len(names), f"at most {MOST}", fine, ", ".join(names))
 
 
-def deeds(source: Path) -> Iterator[Row]:
-    for deed in DEEDS:
+def unique_calls(source: Path) -> Iterator[Row]:
+    for unique_call in UNIQUE_CALLS:
         places = [
             f"{path.relative_to(source)}:{node.lineno}"
-            for path in sorted(source.glob(deed.files))
+            for path in sorted(source.glob(unique_call.files))
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path)))
-            if isinstance(node, ast.Call) and re.fullmatch(deed.call, dotted(node.func))
+            if isinstance(node, ast.Call) and re.fullmatch(unique_call.call, dotted(node.func))
         ]
-        fine = len(places) == deed.count
-        yield Row(f"places where one {deed.what}", len(places), f"exactly {deed.count}", fine, ", ".join(places))
+        fine = len(places) == unique_call.count
+        yield Row(
+            f"places where one {unique_call.what}", len(places), f"exactly {unique_call.count}", fine, ", ".join(places)
+        )
 
 
 def main(source: Path = SOURCE) -> int:
     """Print the table; 1 where something in it is not as it should be, else 0."""
-    found = [*protocols(source), *deeds(source)]
-    width = max(len(row.what) for row in found)
-    for row in found:
+    rows = [*protocols(source), *unique_calls(source)]
+    width = max(len(row.what) for row in rows)
+    for row in rows:
         verdict = "" if row.fine else "  NOT AS IT SHOULD BE"
         print(f"{row.what:{width}}  {row.count:2}  {row.wanted:9}  {row.where}{verdict}")
-    return 0 if all(row.fine for row in found) else 1
+    return 0 if all(row.fine for row in rows) else 1
 
 
 if __name__ == "__main__":

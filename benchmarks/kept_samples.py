@@ -60,66 +60,66 @@ def learn(folder: Path, samples: int, device: str, resume: bool) -> None:
     print(json.dumps({"weights": weights, "samples": len(draws), "peak_mb": round(peak, 1)}))
 
 
-def started(folder: Path, samples: int, device: str, resume: bool) -> subprocess.Popen[str]:
-    words = [sys.executable, __file__, "--learn", str(folder), "--samples", str(samples), "--device", device]
-    return subprocess.Popen([*words, *(["--resume"] if resume else [])], stdout=subprocess.PIPE, text=True)
+def start_process(folder: Path, samples: int, device: str, resume: bool) -> subprocess.Popen[str]:
+    command = [sys.executable, __file__, "--learn", str(folder), "--samples", str(samples), "--device", device]
+    return subprocess.Popen([*command, *(["--resume"] if resume else [])], stdout=subprocess.PIPE, text=True)
 
 
-def finished(process: subprocess.Popen[str]) -> dict[str, Any]:
-    said, _ = process.communicate()
+def wait_for_result(process: subprocess.Popen[str]) -> dict[str, Any]:
+    output, _ = process.communicate()
     if process.returncode:
         raise SystemExit(f"a run ended with exit code {process.returncode}")
-    found: dict[str, Any] = json.loads(said)
-    return found
+    answer: dict[str, Any] = json.loads(output)
+    return answer
 
 
 def digest(folder: Path) -> str:
     return hashlib.sha256((folder / "belief.doxa").read_bytes()).hexdigest()
 
 
-def killed(folder: Path, samples: int, device: str, kills: int, seconds: float) -> int:
+def kill_repeatedly(folder: Path, samples: int, device: str, kills: int, seconds: float) -> int:
     """Kill a run at some time again and again, then let it end; how often it was killed in the midst of learning."""
     times, lived = random.Random(0), 0
     for _ in range(kills):
-        process = started(folder, samples, device, resume=True)
+        process = start_process(folder, samples, device, resume=True)
         time.sleep(times.uniform(0.3, 0.9) * seconds / 2)
         lived += process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.wait()
-    finished(started(folder, samples, device, resume=True))
+    wait_for_result(start_process(folder, samples, device, resume=True))
     return lived
 
 
 def main() -> None:
-    words = argparse.ArgumentParser()
-    words.add_argument("--samples", type=int, default=1000)
-    words.add_argument("--kills", type=int, default=10)
-    words.add_argument("--device", default="cpu")
-    words.add_argument("--out", type=Path)
-    words.add_argument("--learn", type=Path)
-    words.add_argument("--resume", action="store_true")
-    given = words.parse_args()
-    if given.learn is not None:
-        learn(given.learn, given.samples, given.device, given.resume)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--learn", type=Path)
+    parser.add_argument("--resume", action="store_true")
+    options = parser.parse_args()
+    if options.learn is not None:
+        learn(options.learn, options.samples, options.device, options.resume)
         return
     started_at = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        few = finished(started(root / "few", FEW, given.device, resume=False))
+        few = wait_for_result(start_process(root / "few", FEW, options.device, resume=False))
         begun = time.perf_counter()
-        many = finished(started(root / "many", given.samples, given.device, resume=False))
+        many = wait_for_result(start_process(root / "many", options.samples, options.device, resume=False))
         seconds = time.perf_counter() - begun
-        midst = killed(root / "killed", given.samples, given.device, given.kills, seconds)
+        midst = kill_repeatedly(root / "killed", options.samples, options.device, options.kills, seconds)
         same = digest(root / "many") == digest(root / "killed")
-    found = {"few": few, "many": many, "more_mb": round(many["peak_mb"] - few["peak_mb"], 1)}
-    found |= {"killed": given.kills, "killed_in_the_midst": midst, "same_bytes": same, "seconds": round(seconds, 1)}
-    print(json.dumps(found, indent=1))
-    if given.out is not None:
+    results = {"few": few, "many": many, "more_mb": round(many["peak_mb"] - few["peak_mb"], 1)}
+    results |= {"killed": options.kills, "killed_in_the_midst": midst, "same_bytes": same, "seconds": round(seconds, 1)}
+    print(json.dumps(results, indent=1))
+    if options.out is not None:
         from doxa.results.stamp import stamp
 
-        settings = {"samples": given.samples, "kills": given.kills, "device": given.device}
-        told = stamp(settings, [0], started_at) | {"when": datetime.now(UTC).isoformat(timespec="seconds")}
-        given.out.write_text(json.dumps(told | {"found": found}, indent=1) + "\n")
+        settings = {"samples": options.samples, "kills": options.kills, "device": options.device}
+        record = stamp(settings, [0], started_at) | {"when": datetime.now(UTC).isoformat(timespec="seconds")}
+        options.out.write_text(json.dumps(record | {"found": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

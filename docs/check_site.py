@@ -23,83 +23,86 @@ RESULTS = "document.querySelectorAll('.md-search-result__item').length"
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("site", type=Path)
-    asked.add_argument("--pictures", type=Path, help="a folder for a picture of every page")
-    asked.add_argument("--whole", action="store_true", help="pages from top to bottom, not what is seen first")
-    asked.add_argument("--only", default="", help="pages whose name contains this")
-    given = asked.parse_args()
-    site = given.site.resolve()
-    pages = [p for p in sorted(site.rglob("*.html")) if p.name != "404.html" and given.only in str(p.relative_to(site))]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("site", type=Path)
+    parser.add_argument("--pictures", type=Path, help="a folder for a picture of every page")
+    parser.add_argument("--whole", action="store_true", help="pages from top to bottom, not what is seen first")
+    parser.add_argument("--only", default="", help="pages whose name contains this")
+    args = parser.parse_args()
+    site = args.site.resolve()
+    pages = [p for p in sorted(site.rglob("*.html")) if p.name != "404.html" and args.only in str(p.relative_to(site))]
     if not pages:
-        sys.exit(f"{given.site} holds no pages to check: build it with `make docs`")
-    wrong = []
-    with browser() as shown:
-        target = shown.ask("Target.createTarget", url="about:blank")["targetId"]
-        shown.session = shown.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        sys.exit(f"{args.site} holds no pages to check: build it with `make docs`")
+    problems = []
+    with browser() as chromium:
+        target = chromium.ask("Target.createTarget", url="about:blank")["targetId"]
+        chromium.session = chromium.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
-            shown.ask(f"{domain}.enable")
+            chromium.ask(f"{domain}.enable")
         for page in pages:
             for width, height in SIZES.items():
                 for scheme in ("light", "dark"):
                     name = str(page.relative_to(site).with_suffix("")).replace("/", "-")
-                    where = f"{name}, {width} px, {scheme}"
-                    picture = given.pictures and given.pictures / f"{name}-{width}-{scheme}.png"
-                    found = _look(shown, page, site, width, height, scheme, picture, given.whole)
-                    wrong += [f"{where}: {what}" for what in found]
-        wrong += _search(shown, pages[0])
+                    view = f"{name}, {width} px, {scheme}"
+                    picture = args.pictures and args.pictures / f"{name}-{width}-{scheme}.png"
+                    complaints = _look(chromium, page, site, width, height, scheme, picture, args.whole)
+                    problems += [f"{view}: {what}" for what in complaints]
+        problems += _search(chromium, pages[0])
     print(
-        "\n".join(wrong) or f"{len(pages)} pages: no request outside, no complaint, nothing too wide, and search finds"
+        "\n".join(problems)
+        or f"{len(pages)} pages: no request outside, no complaint, nothing too wide, and search finds"
     )
-    sys.exit(bool(wrong))
+    sys.exit(bool(problems))
 
 
 def _look(
-    shown: Browser, page: Path, site: Path, width: int, height: int, scheme: str, picture: Path | None, whole: bool
+    chromium: Browser, page: Path, site: Path, width: int, height: int, scheme: str, picture: Path | None, whole: bool
 ) -> list[str]:
-    shown.events.clear()
-    shown.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
-    shown.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    shown.ask("Page.navigate", url=page.as_uri())
-    shown.wait("Page.loadEventFired")
-    wider = shown.ask("Runtime.evaluate", expression=WIDER, returnByValue=True)["result"]["value"]
+    chromium.events.clear()
+    chromium.ask(
+        "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
+    )
+    chromium.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    chromium.ask("Page.navigate", url=page.as_uri())
+    chromium.wait("Page.loadEventFired")
+    wider = chromium.ask("Runtime.evaluate", expression=WIDER, returnByValue=True)["result"]["value"]
     if picture is not None:
         picture.parent.mkdir(parents=True, exist_ok=True)
         time.sleep(0.2)  # until the theme has faded in
-        taken = shown.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
-        picture.write_bytes(base64.b64decode(taken))
-    return [f"wider than the window: {what}" for what in wider] + _complaints(shown, site)
+        screenshot = chromium.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        picture.write_bytes(base64.b64decode(screenshot))
+    return [f"wider than the window: {what}" for what in wider] + _complaints(chromium, site)
 
 
-def _complaints(shown: Browser, site: Path) -> list[str]:
-    found = []
-    for event in shown.events:
-        given = event.get("params", {})
+def _complaints(chromium: Browser, site: Path) -> list[str]:
+    complaints = []
+    for event in chromium.events:
+        params = event.get("params", {})
         if event.get("method") == "Network.requestWillBeSent":
-            asked = given["request"]["url"]
-            if not asked.startswith((site.as_uri(), "data:", "blob:", "about:")):
-                found.append(f"asked for {asked}")
-        elif event.get("method") == "Network.loadingFailed" and not given.get("canceled"):
-            found.append(f"could not load: {given.get('errorText')}")
+            url = params["request"]["url"]
+            if not url.startswith((site.as_uri(), "data:", "blob:", "about:")):
+                complaints.append(f"asked for {url}")
+        elif event.get("method") == "Network.loadingFailed" and not params.get("canceled"):
+            complaints.append(f"could not load: {params.get('errorText')}")
         elif event.get("method") == "Log.entryAdded":
-            found.append(given["entry"]["text"])
+            complaints.append(params["entry"]["text"])
         elif event.get("method") in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
-            found.append(f"the console says {json.dumps(given)[:300]}")
-    return found
+            complaints.append(f"the console says {json.dumps(params)[:300]}")
+    return complaints
 
 
-def _search(shown: Browser, page: Path) -> list[str]:
+def _search(chromium: Browser, page: Path) -> list[str]:
     """Type a word into the search box, as a reader would."""
-    shown.events.clear()
-    shown.ask("Emulation.setDeviceMetricsOverride", width=1280, height=900, deviceScaleFactor=1, mobile=False)
-    shown.ask("Page.navigate", url=page.as_uri())
-    shown.wait("Page.loadEventFired")
-    shown.ask("Runtime.evaluate", expression="document.querySelector('.md-search__input').focus()")
+    chromium.events.clear()
+    chromium.ask("Emulation.setDeviceMetricsOverride", width=1280, height=900, deviceScaleFactor=1, mobile=False)
+    chromium.ask("Page.navigate", url=page.as_uri())
+    chromium.wait("Page.loadEventFired")
+    chromium.ask("Runtime.evaluate", expression="document.querySelector('.md-search__input').focus()")
     for letter in SEARCHED:
-        shown.ask("Input.dispatchKeyEvent", type="keyDown", text=letter, key=letter)
-        shown.ask("Input.dispatchKeyEvent", type="keyUp", key=letter)
+        chromium.ask("Input.dispatchKeyEvent", type="keyDown", text=letter, key=letter)
+        chromium.ask("Input.dispatchKeyEvent", type="keyUp", key=letter)
     for _ in range(50):
-        if shown.ask("Runtime.evaluate", expression=RESULTS, returnByValue=True)["result"]["value"]:
+        if chromium.ask("Runtime.evaluate", expression=RESULTS, returnByValue=True)["result"]["value"]:
             return []
         time.sleep(0.1)
     return [f"a search for {SEARCHED!r} finds nothing"]

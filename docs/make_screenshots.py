@@ -42,9 +42,9 @@ class Browser:
         self.number, self.rest, self.events = 0, b"", list[dict[str, Any]]()
         self.session: str | None = None
 
-    def ask(self, method: str, **given: Any) -> dict[str, Any]:
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
         self.number += 1
-        message: dict[str, Any] = {"id": self.number, "method": method, "params": given}
+        message: dict[str, Any] = {"id": self.number, "method": method, "params": params}
         if self.session is not None:
             message["sessionId"] = self.session
         os.write(self.commands, json.dumps(message).encode() + b"\0")
@@ -72,22 +72,22 @@ class Browser:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    program = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if program is None:
         sys.exit("no Chromium is installed: apt-get install chromium")
     (reads, commands), (answers, writes) = os.pipe(), os.pipe()
 
-    def place() -> None:
+    def connect_pipes() -> None:
         # Chromium reads commands from 3 and answers on 4.
-        kept = os.dup(reads), os.dup(writes)
-        os.dup2(kept[0], 3)
-        os.dup2(kept[1], 4)
+        descriptors = os.dup(reads), os.dup(writes)
+        os.dup2(descriptors[0], 3)
+        os.dup2(descriptors[1], 4)
 
     # Its helpers may still write there when it has ended.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
             [program, *OPTIONS, f"--user-data-dir={profile}", "about:blank"],
-            preexec_fn=place,
+            preexec_fn=connect_pipes,
             close_fds=False,
             stderr=subprocess.DEVNULL,
         )
@@ -103,59 +103,59 @@ def browser() -> Iterator[Browser]:
 def look(page: Path, folder: Path, whole: bool) -> list[str]:
     """Write the pictures; what is wrong comes back in words."""
     folder.mkdir(parents=True, exist_ok=True)
-    wrong = []
-    with browser() as shown:
-        target = shown.ask("Target.createTarget", url="about:blank")["targetId"]
-        shown.session = shown.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+    problems = []
+    with browser() as chromium:
+        target = chromium.ask("Target.createTarget", url="about:blank")["targetId"]
+        chromium.session = chromium.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
-            shown.ask(f"{domain}.enable")
+            chromium.ask(f"{domain}.enable")
         for width, height in WIDTHS.items():
             for scheme in ("light", "dark"):
-                where = f"{width} px, {scheme}"
-                shown.events.clear()
-                shown.ask(
+                view = f"{width} px, {scheme}"
+                chromium.events.clear()
+                chromium.ask(
                     "Emulation.setDeviceMetricsOverride",
                     width=width,
                     height=height,
                     deviceScaleFactor=1,
                     mobile=width < 500,
                 )
-                shown.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-                shown.ask("Page.navigate", url=page.resolve().as_uri())
-                shown.wait("Page.loadEventFired")
-                wider = shown.ask("Runtime.evaluate", expression=WIDER, returnByValue=True)["result"]["value"]
-                wrong += [f"{where}: wider than the window: {what}" for what in wider]
-                picture = shown.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+                chromium.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+                chromium.ask("Page.navigate", url=page.resolve().as_uri())
+                chromium.wait("Page.loadEventFired")
+                wider = chromium.ask("Runtime.evaluate", expression=WIDER, returnByValue=True)["result"]["value"]
+                problems += [f"{view}: wider than the window: {what}" for what in wider]
+                picture = chromium.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
                 name = f"report-{width}-{scheme}{'-whole' if whole else ''}.png"
                 (folder / name).write_bytes(base64.b64decode(picture))
-                wrong += [f"{where}: {what}" for what in _complaints(shown.events, page.resolve().as_uri())]
-    return wrong
+                problems += [f"{view}: {what}" for what in _complaints(chromium.events, page.resolve().as_uri())]
+    return problems
 
 
-def _complaints(events: list[dict[str, Any]], own: str) -> list[str]:
-    found = []
+def _complaints(events: list[dict[str, Any]], page_url: str) -> list[str]:
+    complaints = []
     for event in events:
-        given = event.get("params", {})
+        params = event.get("params", {})
         if event.get("method") == "Network.requestWillBeSent":
-            asked = given["request"]["url"]
-            if asked != own and not asked.startswith("data:"):
-                found.append(f"asked for {asked}")
+            url = params["request"]["url"]
+            if url != page_url and not url.startswith("data:"):
+                complaints.append(f"asked for {url}")
         elif event.get("method") == "Log.entryAdded":
-            found.append(given["entry"]["text"])
+            complaints.append(params["entry"]["text"])
         elif event.get("method") in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
-            found.append(f"the console says {json.dumps(given)[:200]}")
-    return found
+            complaints.append(f"the console says {json.dumps(params)[:200]}")
+    return complaints
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("page", type=Path)
-    asked.add_argument("--out", type=Path, default=Path("docs/images"))
-    asked.add_argument("--whole", action="store_true", help="the page from top to bottom, not what is seen first")
-    given = asked.parse_args()
-    wrong = look(given.page, given.out, given.whole)
-    print("\n".join(wrong) or f"no request, no complaint, nothing too wide; pictures in {given.out}")
-    sys.exit(bool(wrong))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("docs/images"))
+    parser.add_argument("--whole", action="store_true", help="the page from top to bottom, not what is seen first")
+    args = parser.parse_args()
+    problems = look(args.page, args.out, args.whole)
+    print("\n".join(problems) or f"no request, no complaint, nothing too wide; pictures in {args.out}")
+    sys.exit(bool(problems))
 
 
 if __name__ == "__main__":

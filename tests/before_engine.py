@@ -29,8 +29,8 @@ from doxa import bandits, kl_weights, learners, likelihoods, noise, optimisers, 
 
 COMMIT = "f6462e8"
 FOLDER = Path(__file__).parent / "fixtures" / "before-engine"
-BELIEFS, OUTCOMES, SAID = "belief*.doxa", "outcomes.safetensors", "said.safetensors"
-TABLE, TOLD = "houses.csv", "told.json"
+BELIEFS, OUTCOMES, OUTPUTS = "belief*.doxa", "outcomes.safetensors", "said.safetensors"
+TABLE, PREDICTIONS = "houses.csv", "told.json"
 ROWS, COLUMNS, CLASSES = 26, 4, 3
 
 
@@ -45,7 +45,7 @@ QUANTITY = X[:, :2] + X[:, 2:].square()
 HELD_OUT = exact(10, COLUMNS, seed=3), Y[:10]
 
 
-def settled(net: nn.Module, seed: int = 0) -> nn.Module:
+def set_exact_weights(net: nn.Module, seed: int = 0) -> nn.Module:
     with torch.no_grad():
         for k, p in enumerate(net.parameters()):
             p.copy_(exact(*p.shape, seed=100 * seed + k))
@@ -53,17 +53,17 @@ def settled(net: nn.Module, seed: int = 0) -> nn.Module:
 
 
 def plain(outputs: int = CLASSES, inputs: int = COLUMNS) -> nn.Module:
-    return settled(nn.Sequential(nn.Linear(inputs, 7), nn.Tanh(), nn.Linear(7, outputs)))
+    return set_exact_weights(nn.Sequential(nn.Linear(inputs, 7), nn.Tanh(), nn.Linear(7, outputs)))
 
 
 def normed() -> nn.Module:
     """Without a bias before its norm: that one's gradient is rounding alone, and no two machines agree on it."""
-    return settled(
+    return set_exact_weights(
         nn.Sequential(nn.Linear(COLUMNS, 6, bias=False), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, CLASSES))
     )
 
 
-def fitted(net: nn.Module, data: Any, **more: Any) -> list[doxa.Belief]:
+def fit_one(net: nn.Module, data: Any, **more: Any) -> list[doxa.Belief]:
     return [doxa.fit(net, data, **more)]
 
 
@@ -74,7 +74,7 @@ class Case:
     arguments: dict[str, Any]
     net: Callable[[], nn.Module] = plain
     data: Callable[[], Any] = lambda: (X, Y)
-    train: Callable[..., list[doxa.Belief]] = fitted
+    train: Callable[..., list[doxa.Belief]] = fit_one
     cut: float = 0.6  # of all calls of the net: there it is stopped
     fails: bool = False  # by an error, so that what was last saved stands
 
@@ -206,13 +206,13 @@ PLANS = {
 }
 
 
-def kept(found: list[Any], folder: Path) -> None:
+def save_outcomes(results: list[Any], folder: Path) -> None:
     """Write the end of a game as a training writes its own: a belief an agent, and what each did."""
-    if not isinstance(found[0], bandits.Outcome):
+    if not isinstance(results[0], bandits.Outcome):
         return
-    for k, outcome in enumerate(found):
+    for k, outcome in enumerate(results):
         outcome.belief.save(folder / f"belief-{k}.doxa")
-    save_file({f"taken.{k}": o.taken.contiguous() for k, o in enumerate(found)}, folder / OUTCOMES)
+    save_file({f"taken.{k}": o.taken.contiguous() for k, o in enumerate(results)}, folder / OUTCOMES)
 
 
 def houses(path: Path) -> None:
@@ -228,8 +228,8 @@ def houses(path: Path) -> None:
 def facts() -> dict[str, Any]:
     """What the bits of a run depend on besides its settings and the code of Doxa."""
     (belief,) = Case({"learner": learners.point(), "epochs": 1}).run()
-    found = {k: v for k, v in belief.record.settings["versions"].items() if k != "doxa"}
-    return {**found, "cpu": torch.backends.cpu.get_cpu_capability(), "model": _model()}
+    versions = {k: v for k, v in belief.record.settings["versions"].items() if k != "doxa"}
+    return {**versions, "cpu": torch.backends.cpu.get_cpu_capability(), "model": _model()}
 
 
 def _model() -> str:
@@ -238,9 +238,9 @@ def _model() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return ""
-    told = dict(line.partition(":")[::2] for line in reversed(lines))
-    told = {name.strip(): value.strip() for name, value in told.items()}
-    return ", ".join(told.get(name, "") for name in ("model name", "cpu family", "model"))
+    fields_by_name = dict(line.partition(":")[::2] for line in reversed(lines))
+    fields_by_name = {name.strip(): value.strip() for name, value in fields_by_name.items()}
+    return ", ".join(fields_by_name.get(name, "") for name in ("model name", "cpu family", "model"))
 
 
 class Stopped(Exception):
@@ -248,14 +248,14 @@ class Stopped(Exception):
 
 
 @contextmanager
-def counting(net: nn.Module, at: int, then: Callable[[], None]) -> Iterator[list[int]]:
+def counting(net: nn.Module, call_number: int, action: Callable[[], None]) -> Iterator[list[int]]:
     """Count the calls of a net, and do something at one of them."""
     calls = [0]
 
     def hook(*_: Any) -> None:
         calls[0] += 1
-        if calls[0] == at:
-            then()
+        if calls[0] == call_number:
+            action()
 
     handle = net.register_forward_hook(hook)
     try:
@@ -287,17 +287,19 @@ def break_off(case: Case | Game, folder: Path) -> str:
 
 def write_case(name: str, case: Case | Game) -> None:
     cut, end = FOLDER / name / "cut", FOLDER / name / "end"
-    words = break_off(case, cut)
+    outcome = break_off(case, cut)
     shutil.copytree(cut, end)
-    kept(case.run(checkpoint=end, resume=True), end)
+    save_outcomes(case.run(checkpoint=end, resume=True), end)
     for path in [*end.rglob("checkpoint.doxa"), *end.rglob("fleet.json")]:
         path.unlink()
-    said = {p.relative_to(end).as_posix(): says(doxa.load(p, case.net())) for p in sorted(end.rglob(BELIEFS))}
-    save_file(said, end / SAID)
-    print(f"{name}: {words}; {len(said)} beliefs")
+    outputs_by_path = {
+        p.relative_to(end).as_posix(): outputs_of(doxa.load(p, case.net())) for p in sorted(end.rglob(BELIEFS))
+    }
+    save_file(outputs_by_path, end / OUTPUTS)
+    print(f"{name}: {outcome}; {len(outputs_by_path)} beliefs")
 
 
-def says(belief: doxa.Belief) -> Tensor:
+def outputs_of(belief: doxa.Belief) -> Tensor:
     """What a belief says of a few rows, in three draws [3, 5, ·]."""
     inputs = next(p for p in belief.net.parameters() if p.dim() == 2).shape[1]
     return belief.predict(exact(5, inputs, seed=4), 3).outputs.contiguous()
@@ -309,17 +311,17 @@ def write_run(name: str, plan: runs.Plan) -> None:
     runs.learn(runs.gathered(str(FOLDER / TABLE), "price"), plan, folder, progress=False)
     shutil.rmtree(folder / "members", ignore_errors=True)  # what only a run that is not finished goes on with
     shutil.rmtree(folder / "training", ignore_errors=True)
-    (folder / TOLD).write_text(json.dumps(tells(folder)) + "\n")
+    (folder / PREDICTIONS).write_text(json.dumps(predict_first_rows(folder)) + "\n")
 
 
-def tells(folder: Path) -> dict[str, list[Any]]:
+def predict_first_rows(folder: Path) -> dict[str, list[Any]]:
     """What a run says of the first rows of its table, by column."""
     lines = (FOLDER / TABLE).read_text().splitlines()[:6]
-    with tempfile.TemporaryDirectory() as apart:
-        few = Path(apart) / TABLE
-        few.write_text("\n".join(lines) + "\n")
-        told = runs.predict_table(runs.open_run(folder), str(few), samples=5)
-    return {name: column.tolist() for name, column in told.items()}
+    with tempfile.TemporaryDirectory() as folder_name:
+        short_table = Path(folder_name) / TABLE
+        short_table.write_text("\n".join(lines) + "\n")
+        predictions = runs.predict_table(runs.open_run(folder), str(short_table), samples=5)
+    return {name: column.tolist() for name, column in predictions.items()}
 
 
 def main() -> None:

@@ -43,16 +43,16 @@ class Broken(Reach):
         self.mended, self.how = mended, how
 
     def step(self, action: Any) -> Any:
-        seen, reward, ended, cut, more = super().step(action)
+        observation, reward, ended, cut, info = super().step(action)
         if self.mended.exists() or self.goal < 1.2:
-            return seen, reward, ended, cut, more
+            return observation, reward, ended, cut, info
         if self.how == "raises":
             raise RuntimeError("a leg fell off")
         if self.how == "reward":
-            return seen, math.nan, ended, cut, more
+            return observation, math.nan, ended, cut, info
         if self.how == "shape":
-            return seen[:1], reward, ended, cut, more
-        return seen + math.inf, reward, ended, cut, more
+            return observation[:1], reward, ended, cut, info
+        return observation + math.inf, reward, ended, cut, info
 
 
 class Deadly(Reach):
@@ -84,10 +84,10 @@ class Recall(gymnasium.Env[Any, Any]):
         return np.array([2.0 * self.right - 1, 0.0]), {}
 
     def step(self, action: Any) -> Any:
-        wanted = self.time == 2 + self.last
-        reward = (1.0 if int(action) == self.right else -1.0) if wanted else 0.0
+        answer_due = self.time == 2 + self.last
+        reward = (1.0 if int(action) == self.right else -1.0) if answer_due else 0.0
         self.time += 1
-        return np.array([0.0, float(self.time == 2 + self.last)]), reward, wanted, False, {}
+        return np.array([0.0, float(self.time == 2 + self.last)]), reward, answer_due, False, {}
 
 
 class Cell(nn.Module):
@@ -110,6 +110,6 @@ class Layers(nn.Module):
         self.cell, self.out = nn.LSTM(2, 4, num_layers=2, batch_first=True), nn.Linear(4, 2)
 
     def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
-        given = None if state is None else tuple(s.transpose(0, 1).contiguous() for s in state)
-        found, came = self.cell(x.unsqueeze(1), given)
-        return self.out(found[:, 0]), tuple(s.transpose(0, 1) for s in came)
+        rows_second = None if state is None else tuple(s.transpose(0, 1).contiguous() for s in state)
+        outputs, new_state = self.cell(x.unsqueeze(1), rows_second)
+        return self.out(outputs[:, 0]), tuple(s.transpose(0, 1) for s in new_state)

@@ -91,20 +91,20 @@ def ranked(folder: str) -> None:
     from doxa.search import engines, minimise
 
     torch.set_num_threads(1)
-    place = Path(folder)
-    objective = Deadly(place / "dead", times=int((place / "times").read_text()))
-    found = minimise(
+    path = Path(folder)
+    objective = Deadly(path / "dead", times=int((path / "times").read_text()))
+    result = minimise(
         objective,
         [0.0, 0.0, 0.0],
         engine=engines.torchrun(timeout=20),
         generations=12,
         size=32,
-        checkpoint=place / "run",
+        checkpoint=path / "run",
         resume=True,
         progress=False,
     )
     if engines.torchrun().leads:
-        (place / "path").write_text(repr(found.path.tolist()))
+        (path / "path").write_text(repr(result.path.tolist()))
 
 
 @dataclass(frozen=True)
@@ -124,24 +124,24 @@ class Killing:
         return bool(self.engine.leads)
 
     @contextmanager
-    def working(self, copy: Any) -> Iterator[Any]:
-        with self.engine.working(copy) as exchange:
+    def start_workers(self, copy: Any) -> Iterator[Any]:
+        with self.engine.start_workers(copy) as exchange:
 
             def killing(number: int, evaluate: Any, blocks: Sequence[slice]) -> list[Tensor | None]:
                 if number in self.before:
                     self.kill(exchange.__self__)
-                found: list[Tensor | None] = exchange(number, evaluate, blocks)
-                return found
+                values: list[Tensor | None] = exchange(number, evaluate, blocks)
+                return values
 
             yield killing
 
 
-def kill_process(crew: Any) -> None:
-    crew.workers[0].line.process.kill()
+def kill_process(pool: Any) -> None:
+    pool.workers[0].connection.process.kill()
 
 
-def kill_actor(crew: Any) -> None:
-    crew.staff.ray.kill(crew.workers[0].line.actor)
+def kill_actor(pool: Any) -> None:
+    pool.backend.ray.kill(pool.workers[0].connection.actor)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,13 @@ from doxa import kl_weights, learners, likelihoods, noise, priors
 from zoo import CASES
 
 
-def believe(name: str, kind: str, **more) -> doxa.Belief:
+def believe(name: str, kind: str, **fit_options) -> doxa.Belief:
     case = CASES[name]
     learner = learners.variational(
-        priors.gaussian(1.0), noise.TABLE[kind], kl_weight=kl_weights.tempered(0.1), samples=more.pop("samples", 1)
+        priors.gaussian(1.0),
+        noise.TABLE[kind],
+        kl_weight=kl_weights.tempered(0.1),
+        samples=fit_options.pop("samples", 1),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -32,7 +35,7 @@ def believe(name: str, kind: str, **more) -> doxa.Belief:
             epochs=6,
             batch_size=8,
             lr=3e-3,
-            **more,
+            **fit_options,
         )
 
 
@@ -56,25 +59,25 @@ def test_learns_predicts_saves_loads_and_copies(name: str, kind: str, tmp_path) 
     for again in (doxa.load(tmp_path / "b.doxa", case.net()), copy.deepcopy(belief)):
         assert torch.equal(again.predict(x, samples=4).outputs, draws.outputs)
         assert again.noise == belief.noise
-    listed = {k for k, how in belief.noise.items() if how.startswith("shared (")}
-    assert listed == (set() if kind == "shared" else set(case.shared))
+    fallbacks = {k for k, family in belief.noise.items() if family.startswith("shared (")}
+    assert fallbacks == (set() if kind == "shared" else set(case.shared))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_at_scale_zero_prediction_equals_the_plain_net(name: str) -> None:
     case = CASES[name]
     belief = believe(name, "shared")
-    still = doxa.posteriors.delta(belief.posterior.mean, belief.layout.random)
-    zero = doxa.Belief(belief.net, belief.likelihood, still, belief.layout, belief.buffers)
+    point = doxa.posteriors.delta(belief.posterior.mean, belief.layout.random)
+    point_belief = doxa.Belief(belief.net, belief.likelihood, point, belief.layout, belief.buffers)
     x = case.inputs(5)
     plain = belief.plain().eval()
     with torch.no_grad():
         expected = plain(x)
-    torch.testing.assert_close(zero.predict(x).outputs[0], expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(point_belief.predict(x).outputs[0], expected, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(belief.predict_at_mean(x).outputs[0], expected, rtol=1e-5, atol=1e-6)
-    certain = doxa.posteriors.MeanField(belief.posterior.mean, torch.full_like(belief.posterior.rho, -torch.inf))
-    sure = doxa.Belief(belief.net, belief.likelihood, certain, belief.layout, belief.buffers)
-    torch.testing.assert_close(sure.predict(x, samples=2).outputs[1], expected, rtol=1e-5, atol=1e-6)
+    zero_scale = doxa.posteriors.MeanField(belief.posterior.mean, torch.full_like(belief.posterior.rho, -torch.inf))
+    zero_scale_belief = doxa.Belief(belief.net, belief.likelihood, zero_scale, belief.layout, belief.buffers)
+    torch.testing.assert_close(zero_scale_belief.predict(x, samples=2).outputs[1], expected, rtol=1e-5, atol=1e-6)
 
 
 PLAIN = """
@@ -95,7 +98,7 @@ for name, case in CASES.items():
 @functools.cache
 def torch_itself_can() -> set[str]:
     """The plain nets that survive bfloat16 here: some processors lack instructions that torch believes they have."""
-    found = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, "-c", PLAIN],
         capture_output=True,
         text=True,
@@ -103,7 +106,7 @@ def torch_itself_can() -> set[str]:
         cwd=Path(__file__).parent,
         check=True,
     )
-    return set(found.stdout.split())
+    return set(finished.stdout.split())
 
 
 @pytest.mark.parametrize("kind", noise.TABLE)
@@ -123,9 +126,9 @@ def test_trains_in_bfloat16(name: str, kind: str) -> None:
 def test_the_fallbacks_are_told_once(name: str) -> None:
     case = CASES[name]
     learner = learners.variational(priors.gaussian(1.0), noise.flipout)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         doxa.fit(case.net(), case.data(), learner=learner, likelihood=likelihoods.categorical(), epochs=2)
-    ours = [str(w.message) for w in told if "shared draw" in str(w.message)]
-    assert len(ours) == (1 if case.shared else 0)
-    assert all(weight in ours[0] for weight in case.shared)
+    fallback_warnings = [str(w.message) for w in caught if "shared draw" in str(w.message)]
+    assert len(fallback_warnings) == (1 if case.shared else 0)
+    assert all(weight in fallback_warnings[0] for weight in case.shared)

@@ -50,9 +50,9 @@ def test_the_best_noise_is_the_one_that_made_the_data() -> None:
 
 def test_the_noise_keeps_its_units() -> None:
     y, outputs = normal(200, (1,), LIKE)[:, None], 0.1 * normal(600, (2,), LIKE).reshape(3, 200, 1)
-    small, nll = best_noise(outputs, y)
-    large, more = best_noise(1e4 * outputs, 1e4 * y)
-    assert large == pytest.approx(1e4 * small, rel=1e-3)
+    noise, nll = best_noise(outputs, y)
+    scaled_noise, more = best_noise(1e4 * outputs, 1e4 * y)
+    assert scaled_noise == pytest.approx(1e4 * noise, rel=1e-3)
     assert more == pytest.approx(nll + math.log(1e4), abs=1e-4)
 
 
@@ -76,19 +76,21 @@ def line() -> tuple[torch.Tensor, torch.Tensor]:
 def test_a_committee_learns_a_line_in_the_target_s_units(line: tuple[torch.Tensor, torch.Tensor]) -> None:
     x, y = line
     net = lambda: doxa.nets.rescaled(doxa.nets.mlp(1, (20,), 1), float(y.mean()), float(y.std()))  # noqa: E731
-    said: list[str] = []
-    chosen = choose(net, x, y, classes=False, kl_weights=(1.0, 0.1), epochs=60, members=3, say=said.append)
-    assert isinstance(chosen.belief.posterior, Mixture)
-    assert len(chosen.belief.posterior.members) == 3
-    assert chosen.kl_weight in (1.0, 0.1)
-    assert chosen.kl_weight == min(chosen.trials, key=lambda t: t.nll).kl_weight
-    assert chosen.noise == pytest.approx(15, rel=0.35), "the noise is 50 · 0.3"
+    messages: list[str] = []
+    choice = choose(net, x, y, classes=False, kl_weights=(1.0, 0.1), epochs=60, members=3, say=messages.append)
+    assert isinstance(choice.belief.posterior, Mixture)
+    assert len(choice.belief.posterior.members) == 3
+    assert choice.kl_weight in (1.0, 0.1)
+    assert choice.kl_weight == min(choice.trials, key=lambda t: t.nll).kl_weight
+    assert choice.noise == pytest.approx(15, rel=0.35), "the noise is 50 · 0.3"
     far = torch.tensor([[0.0], [1.0]])
-    mean = chosen.belief.predict(far, 50).mean.flatten()
+    mean = choice.belief.predict(far, 50).mean.flatten()
     assert mean.tolist() == pytest.approx([100, 200], abs=12)
-    assert len(chosen.aside) == len(chosen.aside.unique()) == 72, "three of five folds were set aside, each once"
-    assert chosen.outside.outputs.shape[1] == 72
-    assert len(said) == 4
+    assert len(choice.held_out_rows) == len(choice.held_out_rows.unique()) == 72, (
+        "three of five folds were set aside, each once"
+    )
+    assert choice.held_out_draws.outputs.shape[1] == 72
+    assert len(messages) == 4
 
 
 def test_members_have_not_seen_the_rows_they_are_judged_on() -> None:
@@ -97,10 +99,10 @@ def test_members_have_not_seen_the_rows_they_are_judged_on() -> None:
     y = torch.arange(120) % 2
     y = y[torch.randperm(120, generator=torch.Generator().manual_seed(3))]
     net = lambda: doxa.nets.mlp(8, (60,), 2)  # noqa: E731
-    chosen = choose(net, x, y, classes=True, kl_weights=(1e-4,), epochs=40)
-    outside = chosen.outside.mean.argmax(1) == y[chosen.aside]
-    assert len(outside) == 120
-    assert 0.3 < float(outside.double().mean()) < 0.7
+    choice = choose(net, x, y, classes=True, kl_weights=(1e-4,), epochs=40)
+    correct = choice.held_out_draws.mean.argmax(1) == y[choice.held_out_rows]
+    assert len(correct) == 120
+    assert 0.3 < float(correct.double().mean()) < 0.7
 
 
 def test_a_choice_repeats_and_goes_on_where_it_was_stopped(
@@ -115,8 +117,8 @@ def test_a_choice_repeats_and_goes_on_where_it_was_stopped(
     class Stop(Exception):
         pass
 
-    def stop(words: str) -> None:
-        if "0.01:" in words:
+    def stop(message: str) -> None:
+        if "0.01:" in message:
             raise Stop
 
     with pytest.raises(Stop):
@@ -133,11 +135,13 @@ def test_a_choice_repeats_and_goes_on_where_it_was_stopped(
 def test_there_are_as_many_members_as_were_asked_for(members: int, line: tuple[torch.Tensor, torch.Tensor]) -> None:
     x, y = line
     net = lambda: doxa.nets.mlp(1, (4,), 1)  # noqa: E731
-    chosen = choose(net, x[:20], y[:20], classes=False, kl_weights=(0.1,), epochs=1, members=members)
-    assert isinstance(chosen.belief.posterior, Mixture)
-    assert len(chosen.belief.posterior.members) == members
-    seen = 20 if members >= 5 else 4
-    assert len(chosen.aside) == len(chosen.aside.unique()) == seen, "each member has a fold of its own"
+    choice = choose(net, x[:20], y[:20], classes=False, kl_weights=(0.1,), epochs=1, members=members)
+    assert isinstance(choice.belief.posterior, Mixture)
+    assert len(choice.belief.posterior.members) == members
+    held_out_count = 20 if members >= 5 else 4
+    assert len(choice.held_out_rows) == len(choice.held_out_rows.unique()) == held_out_count, (
+        "each member has a fold of its own"
+    )
 
 
 def test_bad_input_is_refused() -> None:

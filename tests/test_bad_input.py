@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, SubsetRandomS
 
 import doxa
 from doxa import BadInput, BrokenFile, Diverged, DoxaError, kl_weights, learners, likelihoods, noise, posteriors, priors
-from doxa.engine.feed import InMemory
+from doxa.engine.feed import InMemoryFeed
 
 ROWS, SIZE, CLASSES = 20, 4, 3
 CHECKPOINT, BELIEF = "checkpoint.doxa", "belief.doxa"
@@ -217,9 +217,9 @@ class Stream(IterableDataset):
 
 def test_a_stream_without_length_needs_its_size() -> None:
     refuse("size=", data=DataLoader(Stream(ROWS), batch_size=8))
-    found = fit(data=DataLoader(Stream(ROWS), batch_size=8), size=ROWS)
-    assert found.record.settings["size"] == ROWS
-    assert found.record.settings["steps"] == 3
+    belief = fit(data=DataLoader(Stream(ROWS), batch_size=8), size=ROWS)
+    assert belief.record.settings["size"] == ROWS
+    assert belief.record.settings["steps"] == 3
     dropping = fit(data=DataLoader(Stream(ROWS), batch_size=8, drop_last=True), size=ROWS)
     assert dropping.record.settings["steps"] == 2
 
@@ -367,9 +367,9 @@ def test_dropout_that_reaches_nothing_is_refused() -> None:
 class Souring(nn.Module):
     """A net whose output turns into NaN at its n-th training pass."""
 
-    def __init__(self, at: int = -1) -> None:
+    def __init__(self, pass_number: int = -1) -> None:
         super().__init__()
-        self.net, self.left = net(), at
+        self.net, self.left = net(), pass_number
 
     def forward(self, x: Tensor) -> Tensor:
         self.left -= self.training
@@ -392,8 +392,8 @@ def test_a_loss_that_is_no_number_names_its_step_and_the_last_checkpoint_stays(n
     # Two probing passes, and three to see whether an ensemble's members can run together; then the second step of the
     # second epoch, one pass for all members.
     module = Souring((5 if name == "ensemble" else 2) + 1 + 1)
-    words = r"loss became nan at step 4 \(epoch 2\).*gradient of net.0.weight.*Lower lr.*last good checkpoint is in"
-    with untouched(module), pytest.raises(Diverged, match=words) as caught:
+    message = r"loss became nan at step 4 \(epoch 2\).*gradient of net.0.weight.*Lower lr.*last good checkpoint is in"
+    with untouched(module), pytest.raises(Diverged, match=message) as caught:
         run(module, epochs=3, resume=True)
     assert str(tmp_path / "run") in str(caught.value)
     assert {f.name: f.read_bytes() for f in (tmp_path / "run").iterdir()} == before
@@ -483,24 +483,26 @@ def test_a_run_is_not_resumed_as_another(match: str, more: dict[str, Any], run_f
 
 def test_other_data_is_told_by_any_row_and_value() -> None:
     x, y = rows(3000)
-    fingerprint = InMemory(x, y, 8).fingerprint()
-    assert InMemory(x.clone(), y.clone(), 8).fingerprint() == fingerprint
+    fingerprint = InMemoryFeed(x, y, 8).fingerprint()
+    assert InMemoryFeed(x.clone(), y.clone(), 8).fingerprint() == fingerprint
     for row in (0, 1, 1234, 2999):
         changed, label = x.clone(), y.clone()
         changed[row, 2] += 1e-3
         label[row] += 1
-        assert InMemory(changed, y, 8).fingerprint() != fingerprint
-        assert InMemory(x, label, 8).fingerprint() != fingerprint
+        assert InMemoryFeed(changed, y, 8).fingerprint() != fingerprint
+        assert InMemoryFeed(x, label, 8).fingerprint() != fingerprint
     swapped = x.clone()
     swapped[[5, 9]] = x[[9, 5]]
-    assert InMemory(swapped, y, 8).fingerprint() != fingerprint
+    assert InMemoryFeed(swapped, y, 8).fingerprint() != fingerprint
 
 
 def test_data_of_every_dtype_and_of_very_many_rows_has_a_fingerprint() -> None:
     kinds = (torch.bool, torch.uint8, torch.int16, torch.bfloat16, torch.float32, torch.float64, torch.complex128)
-    assert len({InMemory(torch.ones(9, 3).to(kind), Y[:9], 8).fingerprint() for kind in kinds}) == len(kinds)
+    assert len({InMemoryFeed(torch.ones(9, 3).to(kind), Y[:9], 8).fingerprint() for kind in kinds}) == len(kinds)
     many = 2**24 + 4  # not all of these row numbers are float32 numbers
-    assert InMemory(torch.ones(1, dtype=torch.int8).expand(many), torch.ones(1).bool().expand(many), 8).fingerprint()
+    assert InMemoryFeed(
+        torch.ones(1, dtype=torch.int8).expand(many), torch.ones(1).bool().expand(many), 8
+    ).fingerprint()
 
 
 DAMAGES = {

@@ -19,7 +19,7 @@ from torch import Tensor
 
 import before_engine as before
 import doxa
-from before_engine import BELIEFS, EVERY, FOLDER, OUTCOMES, PLANS, SAID, TOLD
+from before_engine import BELIEFS, EVERY, FOLDER, OUTCOMES, OUTPUTS, PLANS, PREDICTIONS
 from doxa.runs import open_run
 
 WRITTEN = {k: v for k, v in json.loads((FOLDER / "facts.json").read_text()).items() if k != "commit"}
@@ -33,33 +33,33 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*bits may differ")
 every = pytest.mark.parametrize("name", [pytest.param(name, id=f"{name}-{HOW}") for name in EVERY])
 
 
-def require_same(found: Mapping[str, Tensor], known: Mapping[str, Tensor]) -> None:
-    assert found.keys() == known.keys()
-    for name, tensor in known.items():
-        own = found[name]
-        assert (own.shape, own.dtype) == (tensor.shape, tensor.dtype), name
+def require_same(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    assert tensors.keys() == expected.keys()
+    for name, tensor in expected.items():
+        actual = tensors[name]
+        assert (actual.shape, actual.dtype) == (tensor.shape, tensor.dtype), name
         if APART and tensor.is_floating_point():
-            assert float((own - tensor).abs().max()) <= APART * float(tensor.abs().max()), name
+            assert float((actual - tensor).abs().max()) <= APART * float(tensor.abs().max()), name
         else:
-            assert torch.equal(own.reshape(-1).view(torch.uint8), tensor.reshape(-1).view(torch.uint8)), name
+            assert torch.equal(actual.reshape(-1).view(torch.uint8), tensor.reshape(-1).view(torch.uint8)), name
 
 
-def require_same_history(found: Sequence[Mapping[str, float]], known: Sequence[Mapping[str, float]]) -> None:
-    assert [row.keys() for row in found] == [row.keys() for row in known]
-    for own, row in zip(found, known, strict=True):
-        assert dict(own) == (pytest.approx(dict(row), rel=10 * APART, abs=APART) if APART else dict(row))
+def require_same_history(rows: Sequence[Mapping[str, float]], expected: Sequence[Mapping[str, float]]) -> None:
+    assert [row.keys() for row in rows] == [row.keys() for row in expected]
+    for actual, row in zip(rows, expected, strict=True):
+        assert dict(actual) == (pytest.approx(dict(row), rel=10 * APART, abs=APART) if APART else dict(row))
 
 
-def require_same_end(name: str, found: list[Any], folder: Path) -> None:
+def require_same_end(name: str, results: list[Any], folder: Path) -> None:
     """What a run came to, in memory and in the files of its folder, is what older code came to."""
-    before.kept(found, folder)
+    before.save_outcomes(results, folder)
     end, net = FOLDER / name / "end", EVERY[name].net()
-    known = sorted(path.relative_to(end) for path in end.rglob(BELIEFS))
-    assert sorted(path.relative_to(folder) for path in folder.rglob(BELIEFS)) == known
-    for path, own in zip(known, found, strict=True):
+    paths = sorted(path.relative_to(end) for path in end.rglob(BELIEFS))
+    assert sorted(path.relative_to(folder) for path in folder.rglob(BELIEFS)) == paths
+    for path, result in zip(paths, results, strict=True):
         require_same(load_file(folder / path), load_file(end / path))
-        belief = own if isinstance(own, doxa.Belief) else own.belief
-        require_same({"": before.says(belief)}, {"": load_file(end / SAID)[path.as_posix()]})
+        belief = result if isinstance(result, doxa.Belief) else result.belief
+        require_same({"": before.outputs_of(belief)}, {"": load_file(end / OUTPUTS)[path.as_posix()]})
         require_same_history(belief.record.history, doxa.load(end / path, net).record.history)
     if (end / OUTCOMES).exists():
         require_same(load_file(folder / OUTCOMES), load_file(end / OUTCOMES))
@@ -68,8 +68,8 @@ def require_same_end(name: str, found: list[Any], folder: Path) -> None:
 @every
 def test_beliefs_load_and_predict_the_same(name: str) -> None:
     end = FOLDER / name / "end"
-    for path, said in load_file(end / SAID).items():
-        require_same({path: before.says(doxa.load(end / path, EVERY[name].net()))}, {path: said})
+    for path, outputs in load_file(end / OUTPUTS).items():
+        require_same({path: before.outputs_of(doxa.load(end / path, EVERY[name].net()))}, {path: outputs})
 
 
 @every
@@ -89,7 +89,7 @@ def test_a_game_or_search_broken_off_is_gone_on_with_or_refused_in_words(name: s
     saved = (folder / "checkpoint.doxa").read_bytes()
     refusal = ""
     try:
-        before.kept(EVERY[name].run(checkpoint=folder, resume=True), folder)
+        before.save_outcomes(EVERY[name].run(checkpoint=folder, resume=True), folder)
     except doxa.DoxaError as error:
         refusal = str(error)
     learned = list(folder.rglob(BELIEFS))
@@ -102,10 +102,10 @@ def test_a_game_or_search_broken_off_is_gone_on_with_or_refused_in_words(name: s
 @pytest.mark.parametrize("name", [pytest.param(name, id=f"{name}-{HOW}") for name in PLANS])
 def test_a_run_of_the_command_line_opens_and_predicts_the_same(name: str) -> None:
     folder = FOLDER / "runs" / name
-    known, found = json.loads((folder / TOLD).read_text()), before.tells(folder)
-    assert found.keys() == known.keys()
-    for column, values in known.items():
-        assert found[column] == (pytest.approx(values, rel=APART) if APART else values)
+    expected, predictions = json.loads((folder / PREDICTIONS).read_text()), before.predict_first_rows(folder)
+    assert predictions.keys() == expected.keys()
+    for column, values in expected.items():
+        assert predictions[column] == (pytest.approx(values, rel=APART) if APART else values)
     assert open_run(folder).result()["scores"]
 
 

@@ -22,60 +22,60 @@ import doxa
 from doxa import kernels as native
 from doxa import learners, likelihoods, noise, optimisers, rates
 from doxa.engine import capture
-from doxa.engine import run as driven
+from doxa.engine import run as run_module
 from doxa.errors import Interrupted
-from doxa.gradients.passes import why_eager
+from doxa.gradients.forward_backward import why_eager
 from doxa.weights.probe import Uses
 from laws.test_fleets import LEARNERS, PRIORS, WEIGHTS, net, numbers, rows
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, steps: int, why: str | None = None) -> Any:
+def request_recording(monkeypatch: pytest.MonkeyPatch, steps: int, why: str | None = None) -> Any:
     """What is made of a run on a GPU, whose gradient may have a reason against it."""
     part = SimpleNamespace(eager=None)
     run: Any = SimpleNamespace(
         device=SimpleNamespace(type="cuda"), source=part, stepper=part, gradient=SimpleNamespace(eager=why)
     )
-    return capture.captured(run, steps)
+    return capture.make_recording(run, steps)
 
 
 def recorder(monkeypatch: pytest.MonkeyPatch, fails: tuple[bool, ...]) -> list[bool]:
     """Recordings that fail for these; a note of each attempt, compiled or not."""
-    tried: list[bool] = []
+    attempts: list[bool] = []
 
     def made(run: Any, compiled: bool) -> str:
-        tried.append(compiled)
+        attempts.append(compiled)
         if compiled in fails:
             raise RuntimeError("no\nmore of it")
         return "compiled" if compiled else "recording"
 
     monkeypatch.setattr(capture, "Recording", made)
-    return tried
+    return attempts
 
 
 def test_nets_are_compiled_only_where_it_repays(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = recorder(monkeypatch, fails=())
-    assert asked(monkeypatch, capture.REPAYS) == "compiled"
-    assert asked(monkeypatch, capture.REPAYS - 1) == "recording"
-    assert tried == [True, False]
+    attempts = recorder(monkeypatch, fails=())
+    assert request_recording(monkeypatch, capture.COMPILE_FROM_STEPS) == "compiled"
+    assert request_recording(monkeypatch, capture.COMPILE_FROM_STEPS - 1) == "recording"
+    assert attempts == [True, False]
 
 
 def test_a_net_that_does_not_compile_is_recorded_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = recorder(monkeypatch, fails=(True,))
-    assert asked(monkeypatch, capture.REPAYS) == "recording"
-    assert tried == [True, False]
+    attempts = recorder(monkeypatch, fails=(True,))
+    assert request_recording(monkeypatch, capture.COMPILE_FROM_STEPS) == "recording"
+    assert attempts == [True, False]
 
 
 def test_what_cannot_be_recorded_runs_as_written_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = recorder(monkeypatch, fails=(True, False))
+    attempts = recorder(monkeypatch, fails=(True, False))
     with pytest.warns(UserWarning, match=r"cannot be recorded \(no\)"):
-        assert asked(monkeypatch, capture.REPAYS) is None
-    assert tried == [True, False]
-    for uses, words in ((Uses({}, {}, random=True), "random numbers of its own"), (LSTM, "recurrent")):
+        assert request_recording(monkeypatch, capture.COMPILE_FROM_STEPS) is None
+    assert attempts == [True, False]
+    for uses, reason in ((Uses({}, {}, draws_random_numbers=True), "random numbers of its own"), (LSTM, "recurrent")):
         problem: Any = SimpleNamespace(uses=uses)
-        with pytest.warns(UserWarning, match=words):
-            assert asked(monkeypatch, 1, why_eager(problem)) is None
+        with pytest.warns(UserWarning, match=reason):
+            assert request_recording(monkeypatch, 1, why_eager(problem)) is None
     assert why_eager(SimpleNamespace(uses=Uses({}, {}))) is None
-    assert tried == [True, False], "what says why is not tried"
+    assert attempts == [True, False], "what says why is not tried"
 
 
 LSTM = Uses({}, {"lstm.weight": "used by lstm"})
@@ -103,7 +103,7 @@ class Graph:
         self.noted()
 
 
-def recorded(run: Any, steps: int) -> capture.Recording:
+def record_run(run: Any, steps: int) -> capture.Recording:
     return capture.Recording(run)
 
 
@@ -117,7 +117,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Record:
     Before and after, torch does what C kernels would, which a recorded step never asks.
     """
     monkeypatch.setattr(native, "library", lambda: None)
-    written = capture.Recording._unit
+    written = capture.Recording._run_unit
     under_way: list[Graph] = []
     warmed: list[int] = []
 
@@ -138,33 +138,33 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Record:
         stand_ins = {"Stream": Stream, "current_stream": Stream, "CUDAGraph": Graph, "graph": recording}
         for name, stand_in in {**stand_ins, "stream": lambda stream: nullcontext()}.items():
             monkeypatch.setattr(torch.cuda, name, stand_in)
-        monkeypatch.setattr(capture.Recording, "_unit", unit)
-        monkeypatch.setattr(driven, "captured", recorded)
+        monkeypatch.setattr(capture.Recording, "_run_unit", unit)
+        monkeypatch.setattr(run_module, "make_recording", record_run)
         return warmed
 
     return begin
 
 
-def three(make: Callable[..., Any], prior: str) -> list[Any]:
+def three_learners(make: Callable[..., Any], prior: str) -> list[Any]:
     """Members with priors and schedules of the KL's weight of their own."""
     return [make(p, w) for p, w in zip(PRIORS[prior], WEIGHTS, strict=True)]
 
 
 FLEETS = {
-    "local": three(LEARNERS["local"], "gaussian"),
-    "shared": three(LEARNERS["shared"], "scale_mixture"),
-    "flipout": three(lambda p, w: learners.variational(p, noise.flipout, 2, kl_weight=w), "gaussian"),
-    "per layer": three(LEARNERS["per layer"], "gaussian"),
-    "laplace": three(LEARNERS["shared"], "laplace"),
-    "student_t": three(LEARNERS["local"], "student_t"),
-    "point": three(LEARNERS["point"], "gaussian"),
-    "dropout": three(LEARNERS["dropout"], "gaussian"),
-    "ensemble": three(LEARNERS["ensemble"], "gaussian"),
+    "local": three_learners(LEARNERS["local"], "gaussian"),
+    "shared": three_learners(LEARNERS["shared"], "scale_mixture"),
+    "flipout": three_learners(lambda p, w: learners.variational(p, noise.flipout, 2, kl_weight=w), "gaussian"),
+    "per layer": three_learners(LEARNERS["per layer"], "gaussian"),
+    "laplace": three_learners(LEARNERS["shared"], "laplace"),
+    "student_t": three_learners(LEARNERS["local"], "student_t"),
+    "point": three_learners(LEARNERS["point"], "gaussian"),
+    "dropout": three_learners(LEARNERS["dropout"], "gaussian"),
+    "ensemble": three_learners(LEARNERS["ensemble"], "gaussian"),
 }
 OPTIMISERS = {"adam": optimisers.adam(), "sgd": optimisers.sgd(0.9)}
 
 
-def learned(name: str, optimiser: str, count: int = 60, **more: Any) -> list[doxa.Belief]:
+def train_fleet(name: str, optimiser: str, count: int = 60, **more: Any) -> list[doxa.Belief]:
     """A fleet whose members have rates of their own, and stop by themselves; one has labels that it cannot learn."""
     x, y = rows()
     x = x.double()
@@ -191,16 +191,16 @@ ONE = [(name, *way) for name, way in zip(FLEETS, cycle(WAYS), strict=False)]
 
 @pytest.mark.parametrize(("name", "optimiser", "count"), BOTH)
 def test_a_recorded_fleet_is_the_written_one(name: str, optimiser: str, count: int, record: Record) -> None:
-    written = learned(name, optimiser, count)
+    written = train_fleet(name, optimiser, count)
     record()
     lengths = set()
-    for one, other in zip(learned(name, optimiser, count), written, strict=True):
-        for found, right in zip(numbers(one), numbers(other), strict=True):
-            torch.testing.assert_close(found, right, rtol=1e-9, atol=1e-9)
-        for row, right in zip(one.record.history, other.record.history, strict=True):
-            assert row == pytest.approx(right, rel=1e-9)
-        assert one.record.settings == other.record.settings
-        lengths.add(len(one.record.history))
+    for recorded_belief, written_belief in zip(train_fleet(name, optimiser, count), written, strict=True):
+        for value, expected in zip(numbers(recorded_belief), numbers(written_belief), strict=True):
+            torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-9)
+        for row, expected in zip(recorded_belief.record.history, written_belief.record.history, strict=True):
+            assert row == pytest.approx(expected, rel=1e-9)
+        assert recorded_belief.record.settings == written_belief.record.settings
+        lengths.add(len(recorded_belief.record.history))
     assert len(lengths) > 1, "they stop at different epochs"
 
 
@@ -210,7 +210,7 @@ def test_a_recorded_fleet_resumes_to_the_byte(
 ) -> None:
     """From a step into its third epoch, when a member has come to rest."""
     record()
-    whole = learned(name, optimiser, count, epochs=3, checkpoint=tmp_path / "whole")
+    whole = train_fleet(name, optimiser, count, epochs=3, checkpoint=tmp_path / "whole")
     assert 2 in {len(belief.record.history) for belief in whole}
     replay, left = Graph.replay, [{60: 9, 49: 7}[count]]
 
@@ -222,8 +222,8 @@ def test_a_recorded_fleet_resumes_to_the_byte(
 
     monkeypatch.setattr(Graph, "replay", interrupting)
     with pytest.raises(Interrupted):
-        learned(name, optimiser, count, epochs=3, checkpoint=tmp_path / "cut")
-    learned(name, optimiser, count, epochs=3, checkpoint=tmp_path / "cut", resume=True)
+        train_fleet(name, optimiser, count, epochs=3, checkpoint=tmp_path / "cut")
+    train_fleet(name, optimiser, count, epochs=3, checkpoint=tmp_path / "cut", resume=True)
     files = sorted(p.name for p in (tmp_path / "whole").iterdir())
     assert files == ["belief-0.doxa", "belief-1.doxa", "belief-2.doxa", "checkpoint.doxa"]
     for file in files:
@@ -235,7 +235,7 @@ def state_of(run: Any) -> list[Tensor]:
     return [t.clone() for part in (run.gradient, run.stepper) for t in part.state().tensors.values()]
 
 
-def refused(*_: Any, **__: Any) -> None:
+def refuse_recording(*_: Any, **__: Any) -> None:
     raise RuntimeError("this cannot be recorded")
 
 
@@ -246,22 +246,24 @@ def test_warming_up_leaves_everything_as_it_was(
 ) -> None:
     """Of a training under way, its optimiser, BatchNorm's statistics and the counters; also if no recording comes."""
     warmed = record()
-    learned(name, optimiser, epochs=1, checkpoint=tmp_path)
+    train_fleet(name, optimiser, epochs=1, checkpoint=tmp_path)
     warmed.clear()
 
     def watched(run: Any, steps: int) -> capture.Recording | None:
-        before, made = state_of(run), None
+        before, recording = state_of(run), None
         if refuses:
-            monkeypatch.setattr(torch.cuda, "graph", refused)
+            monkeypatch.setattr(torch.cuda, "graph", refuse_recording)
             with pytest.raises(RuntimeError, match="cannot be recorded"):
-                recorded(run, steps)
+                record_run(run, steps)
         else:
-            made = recorded(run, steps)
-            assert not any(bool(t.any()) for t in (made.table.step, made.table.position, run.monitor.running))
+            recording = record_run(run, steps)
+            assert not any(
+                bool(t.any()) for t in (recording.table.step, recording.table.position, run.monitor.loss_sums)
+            )
         assert all(bool(t.any()) for t in before), "of a training under way"
         assert all(torch.equal(old, new) for old, new in zip(before, state_of(run), strict=True))
-        return made
+        return recording
 
-    monkeypatch.setattr(driven, "captured", watched)
-    learned(name, optimiser, epochs=2, checkpoint=tmp_path, resume=True)
-    assert warmed == [16] * capture.WARM + ([] if refuses else [12] * capture.WARM)
+    monkeypatch.setattr(run_module, "make_recording", watched)
+    train_fleet(name, optimiser, epochs=2, checkpoint=tmp_path, resume=True)
+    assert warmed == [16] * capture.WARM_UP_UNITS + ([] if refuses else [12] * capture.WARM_UP_UNITS)

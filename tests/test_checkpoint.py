@@ -25,8 +25,8 @@ from doxa import Belief, BrokenFile, learners, likelihoods, load, posteriors, pr
 from doxa.posteriors import MeanField
 from doxa.predict.belief import BELIEF
 from doxa.storage.describe import describe
-from doxa.storage.sealed import VERSION, canonical, read, sha256_of, write
-from doxa.weights.layout import constants, lay_out
+from doxa.storage.sealed import VERSION, canonical_json, read, sha256_of, write
+from doxa.weights.layout import lay_out, untrained_tensors
 
 
 def net() -> nn.Module:
@@ -41,11 +41,11 @@ def belief(prior=None) -> Belief:
     """A small belief with everything a file can hold: centred prior, groups, buffers, a likelihood's own numbers."""
     likelihood = likelihoods.gaussian_learned(0.5)
     layout, start = lay_out(net(), extra=likelihood.parameters(torch.zeros(1, 2)))
-    posterior = MeanField(start, torch.tensor([-2.0, -1.0]), layout.layers())
+    posterior = MeanField(start, torch.tensor([-2.0, -1.0]), layout.weights_per_layer())
     prior = priors.gaussian(0.3, centre=start[: layout.random]) if prior is None else prior
     names = {s.name: "shared" for s in layout.slots}
     record = doxa.contracts.Record({"seed": 0}, [{"nll": 1.0, "kl": math.inf}])
-    return Belief(net(), likelihood, posterior, layout, (constants(net()),), prior, names, record)
+    return Belief(net(), likelihood, posterior, layout, (untrained_tensors(net()),), prior, names, record)
 
 
 def same(a: Belief, b: Belief) -> bool:
@@ -65,11 +65,11 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_saving_and_loading_loses_nothing(path: Path) -> None:
-    found = load(path, net())
-    assert same(found, belief())
-    assert torch.equal(found.predict(X, 5).outputs, belief().predict(X, 5).outputs)
-    assert found.record.history == [{"nll": 1.0, "kl": math.inf}]
-    found.save(path.with_name("b.doxa"))
+    loaded = load(path, net())
+    assert same(loaded, belief())
+    assert torch.equal(loaded.predict(X, 5).outputs, belief().predict(X, 5).outputs)
+    assert loaded.record.history == [{"nll": 1.0, "kl": math.inf}]
+    loaded.save(path.with_name("b.doxa"))
     assert path.with_name("b.doxa").read_bytes() == path.read_bytes()
 
 
@@ -102,16 +102,16 @@ def test_no_flipped_byte_loads_as_something_else(path: Path) -> None:
     choose = random.Random(0)
     refused = 0
     for i in range(len(content)):
-        whole = content[i]
+        intact_byte = content[i]
         content[i] ^= 1 << choose.randrange(8)
         path.write_bytes(content)
-        content[i] = whole
+        content[i] = intact_byte
         try:
-            found = load(path, module)
+            loaded = load(path, module)
         except BrokenFile:
             refused += 1
         else:
-            assert same(found, original), f"byte {i} changed and nobody noticed"
+            assert same(loaded, original), f"byte {i} changed and nobody noticed"
     assert refused > 0.99 * len(content)
 
 
@@ -121,15 +121,15 @@ def test_no_changed_byte_of_the_header_loads_as_something_else(path: Path) -> No
     length = 8 + int.from_bytes(content[:8], "little")
     choose = random.Random(1)
     for i in range(8, length):
-        whole = content[i]
+        intact_byte = content[i]
         content[i] = choose.choice(b'0159abfAF"\\ \t{}[],:ue-')
         path.write_bytes(content)
-        content[i] = whole
+        content[i] = intact_byte
         try:
-            found = load(path, module)
+            loaded = load(path, module)
         except BrokenFile:
             continue
-        assert same(found, original), f"byte {i} changed and nobody noticed"
+        assert same(loaded, original), f"byte {i} changed and nobody noticed"
 
 
 def test_a_file_cut_short_anywhere_is_refused(path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_killed_process_leaves_a_whole_file(tmp_path: Path) -> None:
 
 def test_the_source_has_no_pickle() -> None:
     source = Path(doxa.__file__).parent
-    words = re.compile(
+    forbidden = re.compile(
         r"\b(pickle|cPickle|dill|cloudpickle|joblib|marshal|shelve)\b|torch\.(load|save)\b|\beval\(|exec\("
     )
     allowed = {("eval(", "net.eval()")}
@@ -204,8 +204,8 @@ def test_the_source_has_no_pickle() -> None:
             continue
         for line in file.read_text().splitlines():
             code = re.sub(r'""".*|#.*|".*?"', "", line)
-            found = words.search(code)
-            assert found is None or any(found[0] == word and call in line for word, call in allowed), (file, line)
+            match = forbidden.search(code)
+            assert match is None or any(match[0] == word and call in line for word, call in allowed), (file, line)
 
 
 class Bomb:
@@ -237,8 +237,8 @@ def _torch_save(value: object) -> bytes:
 
 def sealed(header: object, tensors: dict[str, Tensor], text: str | None = None) -> bytes:
     """A file with any header, and the SHA-256 that belongs to it: what someone could write who means harm."""
-    text = canonical(header) if text is None else text
-    return to_bytes(tensors, metadata={"doxa": canonical({"header": text, "sha256": sha256_of(text, tensors)})})
+    text = canonical_json(header) if text is None else text
+    return to_bytes(tensors, metadata={"doxa": canonical_json({"header": text, "sha256": sha256_of(text, tensors)})})
 
 
 def test_a_file_from_the_future_is_refused(path: Path) -> None:
@@ -305,21 +305,21 @@ def test_a_belief_can_be_copied_and_loaded_into_a_net_of_another_precision(path:
     assert same(twin, belief())
     twin.posterior.mean.zero_()
     assert not same(twin, belief())
-    found = load(path, net().double())
-    assert found.posterior.mean.dtype == torch.float32
-    assert torch.equal(found.predict(X, 5).outputs, belief().predict(X, 5).outputs)
+    loaded = load(path, net().double())
+    assert loaded.posterior.mean.dtype == torch.float32
+    assert torch.equal(loaded.predict(X, 5).outputs, belief().predict(X, 5).outputs)
 
 
 def test_a_belief_in_double_precision_is_kept_so(tmp_path: Path) -> None:
     module = net().double()
     x = X.double()
     learner = learners.variational(priors.gaussian(1.0))
-    found = doxa.fit(module, (x, x), learner=learner, likelihood=likelihoods.gaussian_learned(), epochs=2)
-    found.save(tmp_path / "a.doxa")
+    learned = doxa.fit(module, (x, x), learner=learner, likelihood=likelihoods.gaussian_learned(), epochs=2)
+    learned.save(tmp_path / "a.doxa")
     again = load(tmp_path / "a.doxa", net().double())
     assert again.posterior.mean.dtype == torch.float64
-    assert same(found, again)
-    assert torch.equal(found.predict(x, 3).outputs, again.predict(x, 3).outputs)
+    assert same(learned, again)
+    assert torch.equal(learned.predict(x, 3).outputs, again.predict(x, 3).outputs)
 
 
 @pytest.mark.parametrize("name", priors.TABLE)
@@ -327,11 +327,11 @@ def test_centred_priors_survive(name: str, tmp_path: Path) -> None:
     layout, start = lay_out(net())
     prior = priors.TABLE[name](centre=start[: layout.random])
     belief(prior).save(tmp_path / "a.doxa")
-    found = load(tmp_path / "a.doxa", net()).prior
-    assert type(found) is type(prior)
+    loaded_prior = load(tmp_path / "a.doxa", net()).prior
+    assert type(loaded_prior) is type(prior)
     w = torch.linspace(-1, 1, layout.random)
-    assert torch.equal(found.log_prob(w), prior.log_prob(w))
-    assert not torch.equal(found.log_prob(w), priors.TABLE[name]().log_prob(w))
+    assert torch.equal(loaded_prior.log_prob(w), prior.log_prob(w))
+    assert not torch.equal(loaded_prior.log_prob(w), priors.TABLE[name]().log_prob(w))
 
 
 def test_a_scale_for_each_weight_survives(tmp_path: Path) -> None:
@@ -343,13 +343,13 @@ def test_a_scale_for_each_weight_survives(tmp_path: Path) -> None:
 
 def test_a_prior_centred_on_a_net_is_saved_as_its_weights(tmp_path: Path) -> None:
     learner = learners.variational(priors.gaussian(0.1, centre=net()))
-    found = doxa.fit(
+    learned = doxa.fit(
         net(), (X, X), learner=learner, likelihood=likelihoods.gaussian(1.0), epochs=1, checkpoint=tmp_path
     )
     again = load(tmp_path / "belief.doxa", net())
     layout, start = lay_out(net())
     assert torch.equal(again.prior.centre, start[: layout.random])
-    assert same(found, again)
+    assert same(learned, again)
 
 
 @dataclass(frozen=True)
@@ -383,10 +383,10 @@ def test_a_prior_of_one_s_own_is_saved_once_it_is_in_the_table(tmp_path: Path, m
         fitted(Cauchy(0.5), tmp_path)
     monkeypatch.setitem(priors.TABLE, "cauchy", Cauchy)
     resumed = fitted(Cauchy(0.5), tmp_path, resume=True)
-    found = load(tmp_path / "belief.doxa", net())
-    assert found.prior == Cauchy(0.5)
-    assert same(found, resumed)
-    assert torch.equal(found.posterior.mean, fitted(Cauchy(0.5)).posterior.mean)
+    loaded = load(tmp_path / "belief.doxa", net())
+    assert loaded.prior == Cauchy(0.5)
+    assert same(loaded, resumed)
+    assert torch.equal(loaded.posterior.mean, fitted(Cauchy(0.5)).posterior.mean)
     monkeypatch.undo()
     with pytest.raises(BrokenFile, match=r"names 'priors.cauchy'.*add it to the room's TABLE"):
         load(tmp_path / "belief.doxa", net())
@@ -421,16 +421,16 @@ def test_a_prior_that_is_no_dataclass_cannot_be_saved_and_says_so(tmp_path: Path
 )
 def test_tensors_of_every_kind_come_back_to_the_bit(tensor: Tensor, tmp_path: Path) -> None:
     write(tmp_path / "a", "tensors", {}, {"a": tensor, "b": tensor})
-    header, found = read(tmp_path / "a", "tensors")
+    header, loaded = read(tmp_path / "a", "tensors")
     assert header == {"format": "tensors", "version": VERSION}
     for name in "ab":
-        assert found[name].dtype == tensor.dtype
-        assert found[name].shape == tensor.shape
-        assert sha256_of("", {"": found[name]}) == sha256_of("", {"": tensor.detach()})
+        assert loaded[name].dtype == tensor.dtype
+        assert loaded[name].shape == tensor.shape
+        assert sha256_of("", {"": loaded[name]}) == sha256_of("", {"": tensor.detach()})
 
 
 def test_ensembles_keep_the_buffers_of_every_member(tmp_path: Path) -> None:
-    found = doxa.fit(
+    learned = doxa.fit(
         net(),
         (X, X),
         learner=learners.ensemble(learners.variational(priors.gaussian(1.0)), 11),
@@ -443,4 +443,4 @@ def test_ensembles_keep_the_buffers_of_every_member(tmp_path: Path) -> None:
     assert len(again.buffers) == 11
     means = {tuple(b["1.running_mean"].tolist()) for b in again.buffers}
     assert len(means) == 11, "members saw other weights, so their statistics differ"
-    assert same(found, again)
+    assert same(learned, again)

@@ -10,14 +10,14 @@ import torch
 
 import doxa
 from doxa import flat, learners, likelihoods, noise, priors
-from doxa.engine import run as driven
+from doxa.engine import run as run_module
 from doxa.errors import Interrupted
 from doxa.posteriors.dropout import Dropout, Masked
-from doxa.random.philox import Stream, fill_kept, fill_normals, fill_signs, fill_uniform, order
-from doxa.runs import Plan, gathered, learn, open_run, predict_table
-from doxa.weights.layout import lay_out, restarted
+from doxa.random.philox import Stream, fill_dropout_mask, fill_normals, fill_signs, fill_uniform, random_order
+from doxa.runs import Plan, learn, load_training_data, open_run, predict_table
+from doxa.weights.layout import fresh_weights, lay_out
 from laws.test_learners import LEARNERS, small, wrapped
-from test_native import PAIRS, pulls, rows
+from test_native import PAIRS, prior_gradients, rows
 from zoo import CASES
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
@@ -45,12 +45,12 @@ def test_learns_on_the_device_and_moves_to_the_cpu(
         )
     assert belief.posterior.mean.is_cuda
     x = case.inputs(5)
-    there = belief.predict_at_mean(x).outputs.cpu()
+    cuda_outputs = belief.predict_at_mean(x).outputs.cpu()
     assert belief.predict(x, 3, autocast=autocast).outputs.isfinite().all()
     belief.save(tmp_path / "b.doxa")
-    here = doxa.load(tmp_path / "b.doxa", case.net(), device="cpu")
-    torch.testing.assert_close(here.predict_at_mean(x).outputs, there, rtol=5e-3, atol=5e-3)
-    torch.testing.assert_close(belief.to("cpu").predict_at_mean(x).outputs, there, rtol=5e-3, atol=5e-3)
+    on_cpu = doxa.load(tmp_path / "b.doxa", case.net(), device="cpu")
+    torch.testing.assert_close(on_cpu.predict_at_mean(x).outputs, cuda_outputs, rtol=5e-3, atol=5e-3)
+    torch.testing.assert_close(belief.to("cpu").predict_at_mean(x).outputs, cuda_outputs, rtol=5e-3, atol=5e-3)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -130,11 +130,11 @@ def test_a_table_is_learned_on_the_device_and_asked_anywhere(learner: str, tmp_p
     rows = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
     table = {"a": rows[:, 0].numpy(), "b": rows[:, 1].numpy(), "y": (rows[:, 0] - rows[:, 2] / 9).numpy()}
     plan = Plan(net="mlp:16", learner=learner, epochs=20, members=2, draws=10, device="cuda")
-    run = learn(gathered(table, "y"), plan, tmp_path / "r", progress=False)
+    run = learn(load_training_data(table, "y"), plan, tmp_path / "r", progress=False)
     assert run.result()["scores"]["rmse"]["value"] < 1
-    there = predict_table(open_run(tmp_path / "r", "cuda"), table, samples=20)["mean"]
-    here = predict_table(open_run(tmp_path / "r", "cpu"), table, samples=20)["mean"]
-    assert abs(there - here).max() < 0.5  # other draws, the same belief
+    cuda_mean = predict_table(open_run(tmp_path / "r", "cuda"), table, samples=20)["mean"]
+    cpu_mean = predict_table(open_run(tmp_path / "r", "cpu"), table, samples=20)["mean"]
+    assert abs(cuda_mean - cpu_mean).max() < 0.5  # other draws, the same belief
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -156,7 +156,7 @@ def test_captured_is_eager_to_the_bit(name: str, monkeypatch: pytest.MonkeyPatch
         )
 
     captured = learned()
-    monkeypatch.setattr(driven, "captured", lambda *_: None)
+    monkeypatch.setattr(run_module, "make_recording", lambda *_: None)
     torch.testing.assert_close(captured.posterior.mean, learned().posterior.mean, rtol=0, atol=0)
 
 
@@ -165,36 +165,56 @@ def test_a_fleet_on_the_device_is_its_members_alone_and_resumes_to_the_byte(name
     x, y = torch.randn(96, 6), torch.randint(0, 3, (96,))
     torch.manual_seed(0)
     keys = {"likelihood": likelihoods.categorical(), "batch_size": 20, "device": "cuda", "progress": False}
-    each, net = [LEARNERS[name]] * 3, doxa.nets.mlp(6, (20, 20), 3)
-    whole = doxa.fleet(net, (x, y), learners=each, seeds=[1, 2, 3], epochs=6, checkpoint=tmp_path / "whole", **keys)
+    fleet_learners, net = [LEARNERS[name]] * 3, doxa.nets.mlp(6, (20, 20), 3)
+    whole = doxa.fleet(
+        net, (x, y), learners=fleet_learners, seeds=[1, 2, 3], epochs=6, checkpoint=tmp_path / "whole", **keys
+    )
     for belief, seed in zip(whole, (1, 2, 3), strict=True):
         alone = doxa.fit(net, (x, y), learner=LEARNERS[name], seed=seed, epochs=6, **keys)
         torch.testing.assert_close(belief.posterior.mean, alone.posterior.mean, rtol=1e-4, atol=1e-5)
-    doxa.fleet(net, (x, y), learners=each, seeds=[1, 2, 3], epochs=3, checkpoint=tmp_path / "cut", **keys)
-    doxa.fleet(net, (x, y), learners=each, seeds=[1, 2, 3], epochs=6, checkpoint=tmp_path / "cut", resume=True, **keys)
+    doxa.fleet(net, (x, y), learners=fleet_learners, seeds=[1, 2, 3], epochs=3, checkpoint=tmp_path / "cut", **keys)
+    doxa.fleet(
+        net,
+        (x, y),
+        learners=fleet_learners,
+        seeds=[1, 2, 3],
+        epochs=6,
+        checkpoint=tmp_path / "cut",
+        resume=True,
+        **keys,
+    )
     for k in range(3):
         file = f"belief-{k}.doxa"
         assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "cut" / file).read_bytes()
 
 
-@pytest.mark.parametrize(("turn", "kind"), PAIRS)
-def test_the_triton_step_is_torch_s(turn, kind) -> None:
+@pytest.mark.parametrize(("pullback", "kind"), PAIRS)
+def test_the_triton_step_is_torch_s(pullback, kind) -> None:
     """Gradients and Adam's steps, three nets wide, beside the CPU's."""
-    found = []
+    results_by_device = []
     for device in ("cpu", "cuda"):
-        mean, rho, gradient, given, epsilon, by_mean, by_rho = (r.to(device) for r in rows(7, 40_001))
-        given = gradient if kind is flat.Pull.MIXTURE else given
-        own = pulls(kind, 40_001)
-        moved = [None if t is None else t.to(device) for t in (own.about, own.centres, own.precisions)]
+        mean, rho, gradient, second_gradient, epsilon, by_mean, by_rho = (r.to(device) for r in rows(7, 40_001))
+        second_gradient = gradient if kind is flat.PriorGradientKind.MIXTURE else second_gradient
+        prior_gradients_on_cpu = prior_gradients(kind, 40_001)
+        moved = [
+            None if t is None else t.to(device)
+            for t in (
+                prior_gradients_on_cpu.coefficients,
+                prior_gradients_on_cpu.centres,
+                prior_gradients_on_cpu.precisions,
+            )
+        ]
         weights, rates = torch.tensor([0.3, 1e-3, 1.0], device=device), torch.tensor([0.01, 0.1, -1.0], device=device)
-        slopes = flat.Slopes(mean, rho, gradient, given, epsilon, turn, weights, flat.Pulls(kind, *moved))
-        flat.fill_gradients(slopes, by_mean, by_rho)
-        kept = [by_mean.cpu(), by_rho.cpu()]
-        moments = flat.Moments.of(mean), flat.Moments.of(rho)
+        inputs = flat.GaussianGradientInputs(
+            mean, rho, gradient, second_gradient, epsilon, pullback, weights, flat.PriorGradients(kind, *moved)
+        )
+        flat.fill_gradients(inputs, by_mean, by_rho)
+        gradients = [by_mean.cpu(), by_rho.cpu()]
+        moments = flat.Moments.initial(mean), flat.Moments.initial(rho)
         for number in (1, 2):
-            flat.descend(slopes, *moments, rates, flat.corrections(number), flat.decays())
-        found.append([*kept, mean.cpu(), rho.cpu()])
-    for ours, theirs in zip(*found, strict=True):
+            flat.gaussian_adam(inputs, *moments, rates, flat.bias_corrections(number), flat.decays())
+        results_by_device.append([*gradients, mean.cpu(), rho.cpu()])
+    for ours, theirs in zip(*results_by_device, strict=True):
         far = (ours - theirs).abs() > 2e-5 + 2e-5 * theirs.abs()
         assert int(far.sum()) <= 1e-3 * ours.numel()
 
@@ -202,17 +222,17 @@ def test_the_triton_step_is_torch_s(turn, kind) -> None:
 @pytest.mark.parametrize("start", [0, 1023, 2**40 + 3])
 def test_the_streams_are_the_cpu_s(start: int) -> None:
     seeds = torch.tensor([12345, 2**62 + 7, 9])
-    here, there = torch.empty(3, 40_001), torch.empty(3, 40_001, device="cuda")
+    cpu_numbers, cuda_numbers = torch.empty(3, 40_001), torch.empty(3, 40_001, device="cuda")
     for fill, exact in (
         (partial(fill_normals, start=start), False),
         (fill_signs, True),
-        (partial(fill_kept, rate=0.3), True),
+        (partial(fill_dropout_mask, rate=0.3), True),
         (fill_uniform, True),
     ):
-        fill(here, Stream(seeds, 2**31 + 5, 3))
-        fill(there, Stream(seeds.cuda(), 2**31 + 5, 3))
-        torch.testing.assert_close(there.cpu(), here, rtol=0, atol=0 if exact else 2e-6)
-    assert torch.equal(order(Stream(seeds.cuda(), 4), 1000).cpu(), order(Stream(seeds, 4), 1000))
+        fill(cpu_numbers, Stream(seeds, 2**31 + 5, 3))
+        fill(cuda_numbers, Stream(seeds.cuda(), 2**31 + 5, 3))
+        torch.testing.assert_close(cuda_numbers.cpu(), cpu_numbers, rtol=0, atol=0 if exact else 2e-6)
+    assert torch.equal(random_order(Stream(seeds.cuda(), 4), 1000).cpu(), random_order(Stream(seeds, 4), 1000))
 
 
 @pytest.mark.parametrize("decays", [(0.9, 0.999), (0.9, 0.9999), (0.999, 0.999999)])
@@ -221,7 +241,7 @@ def test_the_triton_adam_loses_no_digit_of_its_decays(decays: tuple[float, float
     exact = torch.zeros(4, dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.Adam([exact], 1e-3, betas=decays)
     x = torch.zeros_like(gradient)
-    moments = flat.Moments.of(x)
+    moments = flat.Moments.initial(x)
     for number in range(1, 8):
         exact.grad = gradient[0].double().cpu()
         optimiser.step()
@@ -230,7 +250,7 @@ def test_the_triton_adam_loses_no_digit_of_its_decays(decays: tuple[float, float
             gradient,
             moments,
             torch.tensor([1e-3], device="cuda"),
-            flat.corrections(number, *decays[:2]),
+            flat.bias_corrections(number, *decays[:2]),
             flat.decays(*decays),
         )
         assert float((x[0].double().cpu() / exact.detach() - 1).abs().max()) < 1e-6
@@ -239,7 +259,7 @@ def test_the_triton_adam_loses_no_digit_of_its_decays(decays: tuple[float, float
 def test_an_expanded_gradient_is_read_as_it_stands() -> None:
     x = torch.zeros(1, 5000, device="cuda")
     gradient, rates = torch.full((1, 1), 0.5, device="cuda").expand(1, 5000), torch.tensor([0.1], device="cuda")
-    flat.adam(x, gradient, flat.Moments.of(x), rates, flat.corrections(1), flat.decays())
+    flat.adam(x, gradient, flat.Moments.initial(x), rates, flat.bias_corrections(1), flat.decays())
     torch.testing.assert_close(x, torch.full_like(x, -0.1))
 
 
@@ -247,13 +267,15 @@ def test_members_start_as_on_the_cpu() -> None:
     """Fresh weights, uniform starts and the masks of dropout: the same numbers on both."""
     net = CASES["mlp"].net()
     layout, start = lay_out(net)
-    here = restarted(net, layout, start, (4,))
-    there = restarted(net.cuda(), layout, start.cuda(), (4,))
-    assert torch.equal(there.cpu(), here)
+    cpu_start = fresh_weights(net, layout, start, (4,))
+    cuda_start = fresh_weights(net.cuda(), layout, start.cuda(), (4,))
+    assert torch.equal(cuda_start.cpu(), cpu_start)
     family = doxa.posteriors.mean_field(rho=(-5, -4), mean=(-0.2, 0.2))
-    for ours, theirs in zip(*(vars(family.start(layout, s, (1,))).values() for s in (here, there)), strict=True):
+    for ours, theirs in zip(
+        *(vars(family.start(layout, s, (1,))).values() for s in (cpu_start, cuda_start)), strict=True
+    ):
         assert ours is theirs is None or torch.equal(ours, theirs.cpu())
     (slot, *_) = layout.random_slots
     masked = (Masked(slot.start, slot.shape, 1, 1, 0.4),)
-    pairs = zip(*(Dropout(s, layout.random, masked).draws(3, (2,)) for s in (here, there)), strict=True)
+    pairs = zip(*(Dropout(s, layout.random, masked).draws(3, (2,)) for s in (cpu_start, cuda_start)), strict=True)
     assert all(torch.equal(ours.weights, theirs.weights.cpu()) for ours, theirs in pairs)

@@ -14,21 +14,21 @@ from doxa.results import read_result
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    folder, words, threads = tmp_path_factory.mktemp("demo") / "out", [], torch.get_num_threads()
+    folder, messages, threads = tmp_path_factory.mktemp("demo") / "out", [], torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "DRAWS", 5)
-        results = demo.run(folder, words.append, seeds=(0,), epochs=1, cores=1)
+        results = demo.run(folder, messages.append, seeds=(0,), epochs=1, cores=1)
     assert torch.get_num_threads() == threads
-    return folder, results, words
+    return folder, results, messages
 
 
 def test_it_writes_its_results_and_a_page(ran):
-    folder, results, words = ran
+    folder, results, messages = ran
     assert {path.name for path in folder.iterdir()} == {demo.PAGE, *demo.FILES.values()}
     for (data, name), file in demo.FILES.items():
-        found = read_result(folder / file)
-        assert (found["data"]["name"], found["name"]) == (data, name)
-        assert any(data in said and name in said for said in words)
+        result = read_result(folder / file)
+        assert (result["data"]["name"], result["name"]) == (data, name)
+        assert any(data in message and name in message for message in messages)
     assert [(r["data"]["name"], r["name"]) for r in results] == list(demo.FILES)
     assert "Content-Security-Policy" in (folder / demo.PAGE).read_text(encoding="utf-8")
 

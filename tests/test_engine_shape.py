@@ -74,7 +74,7 @@ def test_a_sound_engine_is_found_sound(count: Callable[..., int], tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("file", "added", "said"),
+    ("file", "added", "expected"),
     [
         ("contracts", "class Own(Rooted, Protocol):\n    a: int; b: int; c: int; d: int; e: int; f: int", "Own +8"),
         ("stepper", "class Wide(Stepper[int], typing.Protocol):\n    def f(self): ...", "Wide +8"),
@@ -85,11 +85,11 @@ def test_a_sound_engine_is_found_sound(count: Callable[..., int], tmp_path: Path
     ],
 )
 def test_what_is_too_much_is_found(
-    file: str, added: str, said: str, count: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    file: str, added: str, expected: str, count: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert count(tree(tmp_path, **{file: added})) == 1
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.endswith("NOT AS IT SHOULD BE")]
-    name, _, number = said.partition(" +")
+    name, _, number = expected.partition(" +")
     assert name in line
     assert f" {number.strip()} " in line
 

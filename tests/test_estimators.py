@@ -27,10 +27,10 @@ def test_scikit_learn_finds_no_fault(kind: Any) -> None:
     """Every check of check_estimator; none is expected to fail."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = check_estimator(kind(**{**QUICK, "members": 1}), on_fail=None)
-    failed = [(c["check_name"], c["exception"]) for c in found if c["status"] not in ("passed", "skipped")]
+        checks = check_estimator(kind(**{**QUICK, "members": 1}), on_fail=None)
+    failed = [(c["check_name"], c["exception"]) for c in checks if c["status"] not in ("passed", "skipped")]
     assert not failed
-    assert sum(c["status"] == "passed" for c in found) >= 48
+    assert sum(c["status"] == "passed" for c in checks) >= 48
 
 
 def noisy_line(rows: int, seed: int) -> tuple[Any, Any]:
@@ -77,10 +77,10 @@ def test_a_fitted_estimator_survives_pickling(regressor: BayesianRegressor, line
 def test_it_is_clonable_and_repeats_by_its_seed(line: tuple[Any, Any]) -> None:
     x, y = line[0][:60], line[1][:60]
     short = BayesianRegressor(**{**QUICK, "epochs": 3})
-    one, two = clone(short).fit(x, y), clone(short).fit(x, y)
-    np.testing.assert_array_equal(one.predict(x), two.predict(x))
-    other = clone(short).set_params(random_state=1).fit(x, y)
-    assert not np.array_equal(one.predict(x), other.predict(x))
+    first, second = clone(short).fit(x, y), clone(short).fit(x, y)
+    np.testing.assert_array_equal(first.predict(x), second.predict(x))
+    other_seed = clone(short).set_params(random_state=1).fit(x, y)
+    assert not np.array_equal(first.predict(x), other_seed.predict(x))
 
 
 def test_it_is_at_home_in_pipelines_and_grid_searches() -> None:
@@ -118,7 +118,7 @@ def test_bad_input_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"epochs": 0}, "epochs must be at least 1, got 0"),
         ({"members": 0}, "members must be at least 1, got 0"),
@@ -135,8 +135,8 @@ def test_bad_input_is_refused() -> None:
 )
 @pytest.mark.parametrize("kind", [BayesianRegressor, BayesianClassifier])
 def test_counts_of_nothing_are_refused_and_not_taken_for_the_default(
-    kind: Any, change: dict[str, Any], said: str
+    kind: Any, change: dict[str, Any], message: str
 ) -> None:
     x, y = load_iris(return_X_y=True)
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         kind(**{**QUICK, "epochs": 1, **change}).fit(x[::5], y[::5])

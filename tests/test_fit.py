@@ -22,13 +22,13 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import doxa
-from at_work import at_step, posed, stepped
 from doxa import kl_weights, learners, likelihoods, noise, posteriors, priors, rates
 from doxa.contracts import Moment
 from doxa.errors import Interrupted
 from doxa.gradients.variational import VariationalGradient
-from doxa.predict.sweep import Question, sweep
+from doxa.predict.sweep import PredictionRequest, sweep
 from doxa.weights.layout import lay_out
+from training_context import single_net_problem, step_context, step_gradients
 
 ROWS = 40
 SOURCE = torch.Generator().manual_seed(5)
@@ -48,9 +48,9 @@ def mlp() -> nn.Module:
 class Halting(nn.Module):
     """The same net, which sends this process Ctrl-C in its n-th training pass, `times` times."""
 
-    def __init__(self, at: int = -1, times: int = 1) -> None:
+    def __init__(self, pass_number: int = -1, times: int = 1) -> None:
         super().__init__()
-        self.net, self.left, self.times = mlp(), at, times
+        self.net, self.left, self.times = mlp(), pass_number, times
 
     def forward(self, x: Tensor) -> Tensor:
         self.left -= self.training
@@ -108,16 +108,16 @@ class Spy(torch.optim.SGD):
 @pytest.mark.parametrize("rate", [rates.cosine(0.1, warmup=1), rates.step(0.1, 1), rates.cyclical(0.1, 0.01, 2)])
 def test_the_schedule_reaches_the_optimiser_at_every_step(rate, monkeypatch) -> None:
     monkeypatch.setattr(Spy, "seen", [])
-    found = fit(epochs=4, lr=rate, optimiser=Spy)
+    belief = fit(epochs=4, lr=rate, optimiser=Spy)
     expected = [rate(Moment(k, 12, k % 3, 3)) for k in range(12)]
     assert len(set(expected)) > 2
     assert Spy.seen == expected
-    assert [row["lr"] for row in found.record.history] == expected[2::3]
+    assert [row["lr"] for row in belief.record.history] == expected[2::3]
 
 
 def test_a_schedule_may_be_any_function_of_the_moment() -> None:
-    found = fit(lr=lambda moment: 0.1 / (1 + moment.epoch))
-    assert [row["lr"] for row in found.record.history] == [0.1, 0.05, 0.1 / 3]
+    belief = fit(lr=lambda moment: 0.1 / (1 + moment.epoch))
+    assert [row["lr"] for row in belief.record.history] == [0.1, 0.05, 0.1 / 3]
 
 
 # Validation and early stopping.
@@ -127,18 +127,18 @@ def test_early_stopping_stops_and_keeps_the_best_epoch_s_posterior(tmp_path: Pat
     source = torch.Generator().manual_seed(1)
     random_labels = torch.randint(0, 3, (30,), generator=source)
     held_out = (torch.randn(30, 4, generator=source), random_labels)
-    found = fit(validation=held_out, patience=3, epochs=200, lr=0.05, validation_samples=4, checkpoint=tmp_path)
-    scores = [row["validation_nll"] for row in found.record.history]
+    belief = fit(validation=held_out, patience=3, epochs=200, lr=0.05, validation_samples=4, checkpoint=tmp_path)
+    scores = [row["validation_nll"] for row in belief.record.history]
     best = min(range(len(scores)), key=scores.__getitem__)
     assert len(scores) == best + 1 + 3 < 200
-    question = Question(found.posterior, found.buffers, held_out[0], (0, "validation"))
-    (draws,) = sweep(found.net, found.layout, CLASSIFY, [question], 4)
+    request = PredictionRequest(belief.posterior, belief.buffers, held_out[0], (0, "validation"))
+    (draws,) = sweep(belief.net, belief.layout, CLASSIFY, [request], 4)
     again = -(draws.log_prob(held_out[1]).logsumexp(0) - math.log(4)).mean()
     assert float(again) == scores[best]
     stopped_there = fit(validation=held_out, epochs=best + 1, lr=0.05, validation_samples=4)
-    assert torch.equal(found.posterior.mean, stopped_there.posterior.mean)
+    assert torch.equal(belief.posterior.mean, stopped_there.posterior.mean)
     loaded = doxa.load(tmp_path / "belief.doxa", mlp())
-    assert torch.equal(loaded.posterior.mean, found.posterior.mean)
+    assert torch.equal(loaded.posterior.mean, belief.posterior.mean)
 
 
 def test_validation_is_never_learned_from() -> None:
@@ -231,9 +231,9 @@ def test_a_loader_that_draws_at_random_resumes_to_the_same_bytes(tmp_path: Path)
         def __getitem__(self, i: int) -> tuple[Tensor, Tensor]:
             return X[i] + torch.randn(4), Y[i]
 
-    def run(folder: str, at: int = -1) -> None:
+    def run(folder: str, stop_at: int = -1) -> None:
         loader = DataLoader(Noisy(), batch_size=8, shuffle=True)
-        fit(Halting(at), loader, checkpoint=tmp_path / folder, resume=True)
+        fit(Halting(stop_at), loader, checkpoint=tmp_path / folder, resume=True)
 
     run("whole")
     for stop in (2 + 3, 2 + 4):
@@ -250,19 +250,19 @@ def test_only_the_chosen_weights_are_random() -> None:
     def last(name: str, parameter: nn.Parameter) -> bool:
         return name.startswith("2.")
 
-    found = fit(random=last, epochs=5, learner=learners.variational(GAUSSIAN, noise.local))
-    assert found.noise == {"2.weight": "local", "2.bias": "local", "0.weight": "point", "0.bias": "point"}
-    assert found.layout.random == found.posterior.scale.numel() == 21
-    assert found.posterior.mean.numel() == 51
-    drawn = [found.layout.views(draw.weights) for draw in found.posterior.draws(3, (0,))]
+    belief = fit(random=last, epochs=5, learner=learners.variational(GAUSSIAN, noise.local))
+    assert belief.noise == {"2.weight": "local", "2.bias": "local", "0.weight": "point", "0.bias": "point"}
+    assert belief.layout.random == belief.posterior.scale.numel() == 21
+    assert belief.posterior.mean.numel() == 51
+    drawn = [belief.layout.views(draw.weights) for draw in belief.posterior.draws(3, (0,))]
     for name in ("0.weight", "0.bias"):
-        assert all(torch.equal(d[name], weight(found, name)) for d in drawn)
-        assert not torch.equal(weight(found, name), mlp().get_parameter(name)), "a point, but a learned one"
+        assert all(torch.equal(d[name], weight(belief, name)) for d in drawn)
+        assert not torch.equal(weight(belief, name), mlp().get_parameter(name)), "a point, but a learned one"
     assert not torch.equal(drawn[0]["2.weight"], drawn[1]["2.weight"])
     # Its KL is that of the last layer alone.
-    scale, mean = found.posterior.scale, found.posterior.mean[:21]
+    scale, mean = belief.posterior.scale, belief.posterior.mean[:21]
     kl = (-scale.log() + (scale.square() + mean.square()) / 2 - 0.5).sum()
-    assert found.record.history[-1]["kl"] == pytest.approx(float(kl), rel=1e-4)
+    assert belief.record.history[-1]["kl"] == pytest.approx(float(kl), rel=1e-4)
 
 
 @pytest.mark.parametrize("learner", [VARIATIONAL, learners.ensemble(learners.point(), 2)])
@@ -270,15 +270,15 @@ def test_frozen_parameters_stay_frozen_and_are_saved(learner, tmp_path: Path) ->
     net = mlp()
     net[0].requires_grad_(False)
     frozen = net[0].weight.clone()
-    found = fit(net, learner=learner)
-    assert [s.name for s in found.layout.slots] == ["2.weight", "2.bias"]
+    belief = fit(net, learner=learner)
+    assert [s.name for s in belief.layout.slots] == ["2.weight", "2.bias"]
     assert not net[0].weight.requires_grad
-    found.save(tmp_path / "a.doxa")
-    other = mlp()
-    nn.init.zeros_(other[0].weight)
-    loaded = doxa.load(tmp_path / "a.doxa", other)
+    belief.save(tmp_path / "a.doxa")
+    fresh_net = mlp()
+    nn.init.zeros_(fresh_net[0].weight)
+    loaded = doxa.load(tmp_path / "a.doxa", fresh_net)
     assert torch.equal(loaded.buffers[-1]["0.weight"], frozen)
-    assert torch.equal(loaded.predict(X, 2).outputs, found.predict(X, 2).outputs)
+    assert torch.equal(loaded.predict(X, 2).outputs, belief.predict(X, 2).outputs)
     draw, *_ = loaded.posterior.draws(1, (0,))
     assert torch.equal(loaded.plain(draw.weights, draw.component)[0].weight, frozen)
 
@@ -313,19 +313,19 @@ def test_batch_statistics_of_several_samples_take_their_mean() -> None:
     torch.manual_seed(0)
     net = Noting()
     learner = learners.variational(GAUSSIAN, samples=3, posterior=posteriors.mean_field(scale=0.5))
-    found = fit(net, learner=learner, epochs=1, batch_size=ROWS)
-    seen = torch.stack(net.seen[2:5])  # [S, B, 5]
+    belief = fit(net, learner=learner, epochs=1, batch_size=ROWS)
+    hidden = torch.stack(net.seen[2:5])  # [S, B, 5]
     assert len(net.seen) == 5
-    assert float(seen.mean(1).std(0).min()) > 0.01, "the samples differ"
-    (buffers,) = found.buffers
-    torch.testing.assert_close(buffers["norm.running_mean"], 0.1 * seen.mean(1).mean(0))
-    torch.testing.assert_close(buffers["norm.running_var"], 0.9 + 0.1 * seen.var(1).mean(0))
+    assert float(hidden.mean(1).std(0).min()) > 0.01, "the samples differ"
+    (buffers,) = belief.buffers
+    torch.testing.assert_close(buffers["norm.running_mean"], 0.1 * hidden.mean(1).mean(0))
+    torch.testing.assert_close(buffers["norm.running_var"], 0.9 + 0.1 * hidden.var(1).mean(0))
     assert int(buffers["norm.num_batches_tracked"]) == 1
 
 
-def at_work(learner, net: nn.Module, x: Tensor, likelihood) -> VariationalGradient:
+def start_gradient(learner, net: nn.Module, x: Tensor, likelihood) -> VariationalGradient:
     """A training as `fit` would start it."""
-    return learner.start(posed(net, x, likelihood), [learner])
+    return learner.start(single_net_problem(net, x, likelihood), [learner])
 
 
 @pytest.mark.parametrize("kind", noise.TABLE)
@@ -337,8 +337,8 @@ def test_antithetic_pairs_lower_the_variance_of_the_gradient(kind: str) -> None:
             GAUSSIAN, noise.TABLE[kind], samples=2, antithetic=antithetic, posterior=posteriors.mean_field(scale=0.3)
         )
         torch.manual_seed(0)
-        training = at_work(learner, nn.Linear(4, 1), X, REGRESS)
-        gradients = [stepped(training, X, TARGET, at_step(step=k, weight=1 / ROWS))[0] for k in range(200)]
+        training = start_gradient(learner, nn.Linear(4, 1), X, REGRESS)
+        gradients = [step_gradients(training, X, TARGET, step_context(step=k, weight=1 / ROWS))[0] for k in range(200)]
         return float(torch.stack(gradients).var(0).sum())
 
     single, paired = spread(False), spread(True)
@@ -351,8 +351,8 @@ def test_antithetic_pairs_help_a_net_that_is_not_linear() -> None:
         learner = learners.variational(
             GAUSSIAN, samples=2, antithetic=antithetic, posterior=posteriors.mean_field(scale=0.1)
         )
-        training = at_work(learner, mlp(), X, CLASSIFY)
-        gradients = [stepped(training, X, Y, at_step(step=k, weight=1 / ROWS))[0] for k in range(300)]
+        training = start_gradient(learner, mlp(), X, CLASSIFY)
+        gradients = [step_gradients(training, X, Y, step_context(step=k, weight=1 / ROWS))[0] for k in range(300)]
         return float(torch.stack(gradients).var(0).sum())
 
     assert spread(True) < 0.5 * spread(False)
@@ -366,9 +366,9 @@ def test_the_kl_of_a_batch_is_weighed_by_its_schedule_over_the_size_of_the_data(
 
     def gradients(weights, moment: Moment) -> list[Tensor]:
         learner = learners.variational(prior, kl_weight=weights)
-        training = at_work(learner, mlp().double(), X.double(), CLASSIFY)
-        at = at_step((7,), moment.step, learner.kl_weight(moment) / size, X.double())
-        return stepped(training, X.double(), Y, at)
+        training = start_gradient(learner, mlp().double(), X.double(), CLASSIFY)
+        context = step_context((7,), moment.step, learner.kl_weight(moment) / size, X.double())
+        return step_gradients(training, X.double(), Y, context)
 
     total = 0.0
     for i in range(batches):
@@ -376,9 +376,9 @@ def test_the_kl_of_a_batch_is_weighed_by_its_schedule_over_the_size_of_the_data(
         w = schedule(moment)
         total += w
         once, scaled, twice = (gradients(s, moment) for s in (kl_weights.uniform(), schedule, kl_weights.tempered(2.0)))
-        for one, other, two in zip(once, scaled, twice, strict=True):
-            slope = two - one  # ∇KL/N, or its one-draw estimate
-            torch.testing.assert_close(other - one, (w - 1) * slope, rtol=1e-6, atol=1e-10)
+        for uniform, scheduled, doubled in zip(once, scaled, twice, strict=True):
+            slope = doubled - uniform  # ∇KL/N, or its one-draw estimate
+            torch.testing.assert_close(scheduled - uniform, (w - 1) * slope, rtol=1e-6, atol=1e-10)
         if prior is GAUSSIAN:
             mean = lay_out(mlp().double())[1]
             torch.testing.assert_close(twice[0] - once[0], mean / size, rtol=1e-5, atol=1e-9)
@@ -398,7 +398,7 @@ def test_one_noise_for_all_rows_is_learned_as_the_spread_of_the_residuals() -> N
     design = torch.cat([x, torch.ones(300, 1)], 1)
     torch.manual_seed(0)
     residuals = y - design @ torch.linalg.lstsq(design, y).solution
-    found = fit(
+    belief = fit(
         nn.Linear(3, 2),
         (x, y),
         learner=learners.point(),
@@ -407,20 +407,20 @@ def test_one_noise_for_all_rows_is_learned_as_the_spread_of_the_residuals() -> N
         epochs=700,
         lr=rates.cosine(0.05),
     )
-    draws = found.predict(x)
+    draws = belief.predict(x)
     expected = residuals.square().mean(0).sqrt()
     torch.testing.assert_close(draws.aleatoric, expected.expand_as(draws.aleatoric), rtol=5e-3, atol=0)
-    assert found.noise["likelihood:log_scale"] == "point"
+    assert belief.noise["likelihood:log_scale"] == "point"
 
 
 def test_noise_of_the_likelihood_is_no_belief() -> None:
     torch.manual_seed(0)
-    found = fit(nn.Linear(4, 1), (X, TARGET), likelihood=likelihoods.gaussian_learned(0.5), epochs=40)
-    draws = found.predict(X, 4)
+    belief = fit(nn.Linear(4, 1), (X, TARGET), likelihood=likelihoods.gaussian_learned(0.5), epochs=40)
+    draws = belief.predict(X, 4)
     scales = draws.likelihood.split(draws.outputs, draws.parameters)[1]
     assert float(scales.std(0).max()) == 0
     assert float(scales.mean()) != 0.5
-    assert found.layout.random == 5
+    assert belief.layout.random == 5
 
 
 def test_noise_of_each_input_is_learned() -> None:
@@ -429,7 +429,7 @@ def test_noise_of_each_input_is_learned() -> None:
     x = torch.rand(2000, 1, generator=source) * 4 - 2
     y = 1 - 2 * x + F.softplus(x) * torch.randn(2000, 1, generator=source)
     torch.manual_seed(1)
-    found = fit(
+    belief = fit(
         nn.Linear(1, 2),
         (x, y),
         learner=learners.variational(priors.gaussian(3.0), noise.local),
@@ -439,7 +439,7 @@ def test_noise_of_each_input_is_learned() -> None:
         lr=rates.cosine(0.05),
     )
     grid = torch.linspace(-2, 2, 9)[:, None]
-    draws = found.predict(grid, 20)
+    draws = belief.predict(grid, 20)
     torch.testing.assert_close(draws.aleatoric, F.softplus(grid), rtol=0.1, atol=0)
     torch.testing.assert_close(draws.mean, 1 - 2 * grid, rtol=0, atol=0.15)
 
@@ -483,11 +483,11 @@ def test_a_second_ctrl_c_stops_at_once_and_leaves_the_last_checkpoint(tmp_path: 
 
 def test_training_works_in_another_thread() -> None:
     """Only the main thread may handle signals."""
-    found: list[doxa.Belief] = []
-    thread = threading.Thread(target=lambda: found.append(fit()))
+    beliefs: list[doxa.Belief] = []
+    thread = threading.Thread(target=lambda: beliefs.append(fit()))
     thread.start()
     thread.join()
-    assert torch.equal(found[0].posterior.mean, fit().posterior.mean)
+    assert torch.equal(beliefs[0].posterior.mean, fit().posterior.mean)
 
 
 def test_checkpoints_come_as_often_as_asked_and_a_longer_run_goes_on(tmp_path: Path) -> None:
@@ -592,51 +592,51 @@ def test_half_precision_learns_nearly_the_same(kind: str, whose: str) -> None:
 @pytest.mark.parametrize("kind", noise.TABLE)
 def test_double_precision_nets_learn_in_double_precision(kind: str) -> None:
     learner = learners.variational(GAUSSIAN, noise.TABLE[kind])
-    found = fit(mlp().double(), (X.double(), Y), learner=learner, epochs=20, validation=(X.double(), Y))
-    assert found.posterior.mean.dtype == found.posterior.scale.dtype == torch.float64
-    assert found.predict(X.double(), 3).mean.dtype == torch.float64
-    assert found.record.history[-1]["nll"] < found.record.history[0]["nll"] - 0.1
+    belief = fit(mlp().double(), (X.double(), Y), learner=learner, epochs=20, validation=(X.double(), Y))
+    assert belief.posterior.mean.dtype == belief.posterior.scale.dtype == torch.float64
+    assert belief.predict(X.double(), 3).mean.dtype == torch.float64
+    assert belief.record.history[-1]["nll"] < belief.record.history[0]["nll"] - 0.1
 
 
 def test_weights_that_cannot_have_the_noise_asked_for_are_named_once() -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 3))
     with pytest.warns(UserWarning, match=r"one shared draw.*1.weight.*1.bias") as caught:
-        found = fit(net, learner=learners.variational(GAUSSIAN, noise.flipout))
+        belief = fit(net, learner=learners.variational(GAUSSIAN, noise.flipout))
     assert len(caught) == 1
-    assert found.noise["0.weight"] == "flipout"
-    assert found.noise["1.weight"].startswith("shared (")
+    assert belief.noise["0.weight"] == "flipout"
+    assert belief.noise["1.weight"].startswith("shared (")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit(net)
 
 
 def test_the_record_tells_how_a_belief_came_to_be() -> None:
-    found = fit(seed=3, lr=rates.step(0.1, 2))
-    settings = found.record.settings
+    belief = fit(seed=3, lr=rates.step(0.1, 2))
+    settings = belief.record.settings
     assert settings["seed"] == 3
     assert settings["size"] == ROWS
     assert settings["steps"] == 9
     assert settings["learner"]["prior"] == {"is": "Gaussian", "scale": 1.0, "centre": 0.0}
     assert settings["lr"] == {"is": "Step", "rate": 0.1, "every": 2, "factor": 0.5}
     assert settings["versions"]["torch"] == torch.__version__
-    assert [sorted(row) for row in found.record.history] == [["kl", "lr", "nll"]] * 3
+    assert [sorted(row) for row in belief.record.history] == [["kl", "lr", "nll"]] * 3
 
 
 # Watched.
 
 
 def test_what_a_watch_sees_joins_the_history_and_changes_nothing(tmp_path: Path) -> None:
-    seen: list[int] = []
+    epochs_seen: list[int] = []
 
     def watch(belief: doxa.Belief) -> dict[str, float]:
-        seen.append(len(belief.record.history))
+        epochs_seen.append(len(belief.record.history))
         return {"spread": float(belief.predict(X[:5], 3).std.mean())}
 
     watched, plain = fit(epochs=5, watch=watch, watch_every=2), fit(epochs=5)
     assert torch.equal(watched.posterior.mean, plain.posterior.mean)
     assert ["spread" in row for row in watched.record.history] == [False, True, False, True, False]
-    assert seen == [2, 4]
+    assert epochs_seen == [2, 4]
     fit(epochs=3, watch=watch, watch_every=2, checkpoint=tmp_path)
     resumed = fit(epochs=5, watch=watch, watch_every=2, checkpoint=tmp_path, resume=True)
     assert resumed.record.history == watched.record.history

@@ -31,8 +31,8 @@ def test_importing_doxa_warns_of_nothing(imported) -> None:
 
 
 def test_importing_doxa_imports_nothing_heavy(imported) -> None:
-    found = set(json.loads(imported.stdout))
-    assert "doxa" in found
-    assert not found & HEAVY
+    modules = set(json.loads(imported.stdout))
+    assert "doxa" in modules
+    assert not modules & HEAVY
     # Besides itself and the standard library, only what it says.
-    assert found - set(sys.stdlib_module_names) <= {"doxa", "doxa_settings", "safetensors", "torch", "numpy"}
+    assert modules - set(sys.stdlib_module_names) <= {"doxa", "doxa_settings", "safetensors", "torch", "numpy"}

@@ -44,9 +44,9 @@ def test_categorical_is_torch_s(leading, positions, axis: int) -> None:
     output = logits.movedim(-1, axis)
     y = likelihood.check(output[(0,) * len(leading)], labels(6, *positions, classes=4))
     expected = summed(Categorical(logits=logits).log_prob(y), len(positions))
-    found = likelihood.log_prob(output, y, {})
-    assert found.shape == (*leading, 6)
-    torch.testing.assert_close(found, expected)
+    log_p = likelihood.log_prob(output, y, {})
+    assert log_p.shape == (*leading, 6)
+    torch.testing.assert_close(log_p, expected)
     torch.testing.assert_close(likelihood.mean(output, {}).movedim(axis, -1), Categorical(logits=logits).probs)
     p = logits.softmax(-1)
     torch.testing.assert_close(likelihood.variance(output, {}).movedim(axis, -1), p * (1 - p))
@@ -58,9 +58,9 @@ def test_bernoulli_is_torch_s(leading, shape) -> None:
     likelihood, output = likelihoods.bernoulli(), 3 * normal(*leading, 6, *shape)
     y = likelihood.check(output[(0,) * len(leading)], labels(6, *shape, classes=2))
     truth = Bernoulli(logits=output)
-    found = likelihood.log_prob(output, y, {})
-    assert found.shape == (*leading, 6)
-    torch.testing.assert_close(found, summed(truth.log_prob(y), len(shape)))
+    log_p = likelihood.log_prob(output, y, {})
+    assert log_p.shape == (*leading, 6)
+    torch.testing.assert_close(log_p, summed(truth.log_prob(y), len(shape)))
     torch.testing.assert_close(likelihood.mean(output, {}), truth.mean)
     torch.testing.assert_close(likelihood.variance(output, {}), truth.variance)
 
@@ -84,9 +84,9 @@ def gaussian(name: str, leading: tuple[int, ...], shape: tuple[int, ...]):
 def test_gaussians_are_torch_s(name: str, leading, shape) -> None:
     likelihood, output, parameters, truth = gaussian(name, leading, shape)
     y = likelihood.check(output[(0,) * len(leading)], normal(6, *shape, seed=3))
-    found = likelihood.log_prob(output, y, parameters)
-    assert found.shape == (*leading, 6)
-    torch.testing.assert_close(found, summed(truth.log_prob(y), len(shape)))
+    log_p = likelihood.log_prob(output, y, parameters)
+    assert log_p.shape == (*leading, 6)
+    torch.testing.assert_close(log_p, summed(truth.log_prob(y), len(shape)))
     torch.testing.assert_close(likelihood.mean(output, parameters), truth.mean)
     torch.testing.assert_close(likelihood.variance(output, parameters), truth.variance)
 
@@ -105,16 +105,16 @@ def test_labels_may_be_given_as_a_column_and_in_any_whole_type() -> None:
     expected = labels(6, classes=4)
     for kind in (torch.uint8, torch.int16, torch.int32, torch.int64):
         for y in (expected.to(kind), expected.to(kind)[:, None]):
-            found = likelihoods.categorical().check(output, y)
-            assert found.dtype == torch.int64
-            assert torch.equal(found, expected)
+            checked = likelihoods.categorical().check(output, y)
+            assert checked.dtype == torch.int64
+            assert torch.equal(checked, expected)
     yes = likelihoods.bernoulli().check(normal(6, 1), expected > 1)
     assert torch.equal(yes, (expected > 1).double()[:, None])
 
 
 def test_learned_noise_begins_where_it_is_told() -> None:
-    found = likelihoods.gaussian_learned(0.25).parameters(normal(6, 3))
-    torch.testing.assert_close(found["log_scale"].exp(), torch.full((3,), 0.25).double())
+    parameters = likelihoods.gaussian_learned(0.25).parameters(normal(6, 3))
+    torch.testing.assert_close(parameters["log_scale"].exp(), torch.full((3,), 0.25).double())
 
 
 @pytest.mark.parametrize("size", [30.0, 1e3, 1e6, 1e30])
@@ -192,12 +192,12 @@ def test_the_entropy_of_a_mixture_is_its_integral(name: str) -> None:
     locations, scales = (np.asarray(v, dtype=float) for v in MIXTURES[name])
     raw = np.log(np.expm1(scales - 1e-9))
     output = torch.tensor(np.stack([locations, raw], -1))[:, None]  # [S, 1, 2]
-    found = Draws(output, likelihoods.gaussian_per_input(1e-9), {})
+    draws = Draws(output, likelihoods.gaussian_per_input(1e-9), {})
     truth = integrated(locations, scales)
     tolerance = 1e-5 if len(set(scales)) == 1 else 1e-2
-    assert float(found.entropy()) == pytest.approx(truth, abs=tolerance)
+    assert float(draws.entropy()) == pytest.approx(truth, abs=tolerance)
     parts = float(np.mean(np.log(scales))) + 0.5 * math.log(2 * math.pi * math.e)
-    assert float(found.mutual_information()) == pytest.approx(max(0.0, truth - parts), abs=tolerance)
+    assert float(draws.mutual_information()) == pytest.approx(max(0.0, truth - parts), abs=tolerance)
 
 
 @pytest.mark.parametrize("scale", [0.3, 0.7, 2.0])
@@ -208,9 +208,9 @@ def test_the_entropy_of_a_mixture_in_two_dimensions_is_its_sample_mean(scale: fl
     mixture = MixtureSameFamily(Categorical(torch.ones(4, 20).double()), parts)
     torch.manual_seed(0)
     truth = -mixture.log_prob(mixture.sample((20_000,))).mean(0)
-    found = Draws(locations, likelihoods.gaussian(scale), {})
-    torch.testing.assert_close(found.entropy(), truth, rtol=0, atol=0.08)
-    assert float(found.mutual_information().min()) > 0.3
+    draws = Draws(locations, likelihoods.gaussian(scale), {})
+    torch.testing.assert_close(draws.entropy(), truth, rtol=0, atol=0.08)
+    assert float(draws.mutual_information().min()) > 0.3
     agreeing = Draws(locations[:1].expand(20, -1, -1), likelihoods.gaussian(scale), {})
     assert float(agreeing.mutual_information().max()) < 1e-6
 
@@ -236,10 +236,12 @@ def test_a_draw_of_weight_three_is_three_draws(name: str) -> None:
         likelihood,
         {k: v.repeat_interleave(TIMES, 0) for k, v in parameters.items()},
     )
-    alike = Draws(output, likelihood, parameters)
-    for ask in ("mean", "aleatoric", "epistemic", "std"):
-        torch.testing.assert_close(getattr(weighed, ask), getattr(repeated, ask))
-        assert not torch.allclose(getattr(weighed, ask), getattr(alike, ask)) or ask == "aleatoric"
+    unweighted = Draws(output, likelihood, parameters)
+    for statistic in ("mean", "aleatoric", "epistemic", "std"):
+        torch.testing.assert_close(getattr(weighed, statistic), getattr(repeated, statistic))
+        assert (
+            not torch.allclose(getattr(weighed, statistic), getattr(unweighted, statistic)) or statistic == "aleatoric"
+        )
     # Several real targets are integrated on nodes that depend on the number of draws.
     tolerance = {"rtol": 0.02, "atol": 0.01} if name == "gaussian_learned" else {}
     torch.testing.assert_close(weighed.entropy(), repeated.entropy(), **tolerance)
@@ -254,14 +256,14 @@ def test_a_draw_of_weight_three_is_three_draws(name: str) -> None:
 @pytest.mark.parametrize("name", likelihoods.TABLE)
 def test_equal_weights_are_none_and_a_draw_without_weight_is_no_draw(name: str) -> None:
     likelihood, output, parameters = WEIGHED[name]
-    alike = Draws(output, likelihood, parameters)
+    unweighted = Draws(output, likelihood, parameters)
     equal = Draws(output, likelihood, parameters, torch.full((4,), 0.25))
     short = Draws(output[:3], likelihood, {k: v[:3] for k, v in parameters.items()})
     without = Draws(output, likelihood, parameters, torch.tensor([1.0, 1.0, 1.0, 0.0]) / 3)
     tolerance = {"rtol": 0.02, "atol": 0.01} if name == "gaussian_learned" else {}
-    for one, other in ((alike, equal), (short, without)):
+    for first, second in ((unweighted, equal), (short, without)):
         for q in (0.01, 0.3, 0.5, 0.97):
-            torch.testing.assert_close(one.quantile(q), other.quantile(q))
-        torch.testing.assert_close(one.std, other.std)
-        torch.testing.assert_close(one.entropy(), other.entropy(), **tolerance)
-        torch.testing.assert_close(one.mutual_information(), other.mutual_information(), **tolerance)
+            torch.testing.assert_close(first.quantile(q), second.quantile(q))
+        torch.testing.assert_close(first.std, second.std)
+        torch.testing.assert_close(first.entropy(), second.entropy(), **tolerance)
+        torch.testing.assert_close(first.mutual_information(), second.mutual_information(), **tolerance)

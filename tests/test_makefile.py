@@ -20,9 +20,11 @@ def test_the_folder_of_data_is_the_one_that_is_there(tmp_path: Path) -> None:
     (here / "more.mk").write_text("include Makefile\nshown:\n\t@echo $${DOXA_DATA-unset}\n")
 
     def shown(**more: str) -> str:
-        kept = {k: v for k, v in os.environ.items() if k != "DOXA_DATA" and not k.startswith("MAKE")}
+        clean_environment = {k: v for k, v in os.environ.items() if k != "DOXA_DATA" and not k.startswith("MAKE")}
         command = ["make", "-s", "-f", "more.mk", "shown"]
-        return subprocess.run(command, cwd=here, env={**kept, **more}, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            command, cwd=here, env={**clean_environment, **more}, capture_output=True, text=True
+        ).stdout.strip()
 
     assert shown() == "unset"
     assert shown(DOXA_DATA="/mine") == "/mine"

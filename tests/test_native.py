@@ -18,7 +18,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import doxa
-from at_work import posed
 from doxa import flat, priors
 from doxa import kernels as native
 from doxa.kernels import cuda
@@ -26,7 +25,16 @@ from doxa.learners import variational
 from doxa.noise import flipout, local, shared
 from doxa.posteriors import mean_field
 from doxa.random.keys import normal
-from doxa.random.philox import Lanes, Stream, box_muller, fill_kept, fill_normals, fill_signs, words
+from doxa.random.philox import (
+    NumpyPhilox,
+    Stream,
+    box_muller,
+    fill_dropout_mask,
+    fill_normals,
+    fill_signs,
+    philox_words,
+)
+from training_context import single_net_problem
 
 LENGTHS = [1, 15, 1023, 1024, 1025, 40_001]
 compiled = pytest.mark.skipif(native.library() is None, reason="no C compiler here")
@@ -55,8 +63,8 @@ def test_philox_gives_the_known_answers(
 ) -> None:
     """The answers its authors publish: all bits clear, all set, and the digits of π."""
     low, high = (signed(a | b << 32) for a, b in (counter[:2], counter[2:]))
-    found = words(key[0] | key[1] << 32, torch.tensor([low]), torch.tensor([high]))
-    assert tuple(int(w) for w in found) == expected
+    computed = philox_words(key[0] | key[1] << 32, torch.tensor([low]), torch.tensor([high]))
+    assert tuple(int(w) for w in computed) == expected
 
 
 @pytest.mark.parametrize("first", [0, 3, (1 << 32) // 256 - 1, 1 << 40])
@@ -64,8 +72,8 @@ def test_philox_gives_the_known_answers(
 def test_numpy_s_words_are_torch_s(seed: int, first: int) -> None:
     """Across the 32 bits of a counter's lowest word too."""
     high = (7 << 32) + 2**31 + 5
-    expected = words(seed, torch.arange(first * 256, (first + 2) * 256), high)
-    for ours, theirs in zip(Lanes(3).fill(seed, high, first, 2), expected, strict=True):
+    expected = philox_words(seed, torch.arange(first * 256, (first + 2) * 256), high)
+    for ours, theirs in zip(NumpyPhilox(3).fill(seed, high, first, 2), expected, strict=True):
         assert torch.equal(torch.from_numpy(ours.astype("int64")), theirs)
 
 
@@ -79,32 +87,32 @@ STREAM = Stream(SEEDS, 2**31 + 5, 3)
 
 def rows(count: int, length: int) -> list[Tensor]:
     """Rows of three members each, with a gap between one and the next."""
-    made = [normal(3 * (length + 5), (k, "rows"), torch.zeros(1)).view(3, -1) for k in range(count)]
-    return [m[:, 2 : 2 + length] for m in made]
+    padded_rows = [normal(3 * (length + 5), (k, "rows"), torch.zeros(1)).view(3, -1) for k in range(count)]
+    return [m[:, 2 : 2 + length] for m in padded_rows]
 
 
 @compiled
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("start", [0, 1, 1000, 2**40 + 3])
 def test_normals_are_the_same_without_a_compiler(length: int, start: int, eager: Callable[[], None]) -> None:
-    found, expected = rows(2, length)
-    fill_normals(found, STREAM, start, -1.0)
+    compiled_normals, expected = rows(2, length)
+    fill_normals(compiled_normals, STREAM, start, -1.0)
     eager()
     fill_normals(expected, STREAM, start, -1.0)
-    torch.testing.assert_close(found, expected, rtol=2e-6, atol=2e-6)
+    torch.testing.assert_close(compiled_normals, expected, rtol=2e-6, atol=2e-6)
 
 
 @compiled
 @pytest.mark.parametrize("length", [*LENGTHS, 32 * 1024 + 1])
-@pytest.mark.parametrize("fill", [fill_signs, partial(fill_kept, rate=0.3)])
+@pytest.mark.parametrize("fill", [fill_signs, partial(fill_dropout_mask, rate=0.3)])
 def test_signs_and_what_is_kept_are_the_same_without_a_compiler(
     length: int, fill: Callable[..., None], eager: Callable[[], None]
 ) -> None:
-    found, expected = rows(2, length)
-    fill(found, STREAM)
+    compiled_numbers, expected = rows(2, length)
+    fill(compiled_numbers, STREAM)
     eager()
     fill(expected, STREAM)
-    assert torch.equal(found, expected)
+    assert torch.equal(compiled_numbers, expected)
 
 
 def test_extreme_words_make_finite_normals() -> None:
@@ -127,40 +135,49 @@ def test_the_scale_is_the_softplus_of_rho() -> None:
     squared = flat.fill_scale(torch.empty_like(rho), rho, squared=True).double()
     assert float((squared / exact.square() - 1)[inner].abs().max()) < 1e-6
     edge = torch.tensor([[-1e4, -81.0, -80.0, 80.0, 81.0, 1e4, float("nan")]])
-    (found,) = flat.fill_scale(torch.empty_like(edge), edge)
-    assert torch.equal(found[:3], found[:1].expand(3))
-    assert torch.equal(found[3:6], torch.full((3,), 80.0))
-    assert bool(found[6].isnan())
+    (edge_scale,) = flat.fill_scale(torch.empty_like(edge), edge)
+    assert torch.equal(edge_scale[:3], edge_scale[:1].expand(3))
+    assert torch.equal(edge_scale[3:6], torch.full((3,), 80.0))
+    assert bool(edge_scale[6].isnan())
 
 
 @compiled
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("given", ["rho", "scale", "both"])
+@pytest.mark.parametrize("scale_from", ["rho", "scale", "both"])
 @pytest.mark.parametrize("with_mean", [True, False])
 def test_a_draw_is_the_same_without_a_compiler(
-    length: int, given: str, with_mean: bool, eager: Callable[[], None]
+    length: int, scale_from: str, with_mean: bool, eager: Callable[[], None]
 ) -> None:
     mean, rho = rows(2, length)
 
     def drawn() -> list[Tensor | None]:
         w, scale, epsilon = rows(5, length)[2:]
-        room = None if given == "rho" else scale.abs_()
-        flat.draw(w, mean if with_mean else None, room, epsilon, rho if given != "scale" else None, STREAM, 7, -1.0)
-        return [w, room, epsilon]
+        scale_or_none = None if scale_from == "rho" else scale.abs_()
+        flat.draw(
+            w,
+            mean if with_mean else None,
+            scale_or_none,
+            epsilon,
+            rho if scale_from != "scale" else None,
+            STREAM,
+            7,
+            -1.0,
+        )
+        return [w, scale_or_none, epsilon]
 
-    found = drawn()
+    compiled_draw = drawn()
     eager()
-    for ours, theirs in zip(found, drawn(), strict=True):
+    for ours, theirs in zip(compiled_draw, drawn(), strict=True):
         if ours is not None:
             torch.testing.assert_close(ours, theirs, rtol=2e-6, atol=4e-6)
 
 
-def pulls(kind: flat.Pull, length: int) -> flat.Pulls:
-    about = torch.tensor([[0.5, 4.0, 400.0, -2.0], [0.0, 1.0, 1e6, 0.0], [-0.1, 0.5, 9.0, 1.0]])
+def prior_gradients(kind: flat.PriorGradientKind, length: int) -> flat.PriorGradients:
+    coefficients = torch.tensor([[0.5, 4.0, 400.0, -2.0], [0.0, 1.0, 1e6, 0.0], [-0.1, 0.5, 9.0, 1.0]])
     centres, precisions = rows(9, length)[7:]
-    if kind is not flat.Pull.LINES:
-        return flat.Pulls(kind, about)
-    return flat.Pulls(kind, about, centres, precisions.abs())
+    if kind is not flat.PriorGradientKind.LINEAR_PER_WEIGHT:
+        return flat.PriorGradients(kind, coefficients)
+    return flat.PriorGradients(kind, coefficients, centres, precisions.abs())
 
 
 def pairwise_rows(length: int) -> list[tuple[Tensor, Tensor]]:
@@ -168,35 +185,42 @@ def pairwise_rows(length: int) -> list[tuple[Tensor, Tensor]]:
     return [(a, b), (c, d)]
 
 
-PAIRS = [(t, p) for t in flat.Turn for p in flat.Pull if p is not flat.Pull.MIXTURE or t is flat.Turn.TIMES_EPSILON]
+PAIRS = [
+    (t, p)
+    for t in flat.ScalePullback
+    for p in flat.PriorGradientKind
+    if p is not flat.PriorGradientKind.MIXTURE or t is flat.ScalePullback.TIMES_EPSILON
+]
 
 
 @compiled
 @pytest.mark.parametrize("length", [1, 1025, 40_001])
-@pytest.mark.parametrize(("turn", "kind"), PAIRS)
+@pytest.mark.parametrize(("pullback", "kind"), PAIRS)
 def test_a_step_is_the_same_without_a_compiler(
-    length: int, turn: flat.Turn, kind: flat.Pull, eager: Callable[[], None]
+    length: int, pullback: flat.ScalePullback, kind: flat.PriorGradientKind, eager: Callable[[], None]
 ) -> None:
     """Gradients, and where Adam takes them; a member at rest stays as it is."""
 
     def stepped() -> list[Tensor]:
-        mean, rho, gradient, given, epsilon, by_mean, by_rho = rows(7, length)
-        given = gradient if kind is flat.Pull.MIXTURE else given
+        mean, rho, gradient, second_gradient, epsilon, by_mean, by_rho = rows(7, length)
+        second_gradient = gradient if kind is flat.PriorGradientKind.MIXTURE else second_gradient
         weights, rates = torch.tensor([0.3, 1e-3, 1.0]), torch.tensor([0.01, 0.1, -1.0])
-        slopes = flat.Slopes(mean, rho, gradient, given, epsilon, turn, weights, pulls(kind, length))
-        flat.fill_gradients(slopes, by_mean, by_rho)
-        found = [by_mean.clone(), by_rho.clone()]
+        inputs = flat.GaussianGradientInputs(
+            mean, rho, gradient, second_gradient, epsilon, pullback, weights, prior_gradients(kind, length)
+        )
+        flat.fill_gradients(inputs, by_mean, by_rho)
+        gradients = [by_mean.clone(), by_rho.clone()]
         moments = [flat.Moments(*(m.zero_() for m in pair)) for pair in pairwise_rows(length)]
         before = mean[2].clone(), rho[2].clone()
         for number in (1, 2):
-            flat.descend(slopes, *moments, rates, flat.corrections(number), flat.decays())
+            flat.gaussian_adam(inputs, *moments, rates, flat.bias_corrections(number), flat.decays())
         assert torch.equal(mean[2], before[0])
         assert torch.equal(rho[2], before[1])
-        return [*found, mean, rho, *(t for m in moments for t in (m.mean, m.square))]
+        return [*gradients, mean, rho, *(t for m in moments for t in (m.mean, m.square))]
 
-    found = stepped()
+    compiled_step = stepped()
     eager()
-    for ours, theirs in zip(found, stepped(), strict=True):
+    for ours, theirs in zip(compiled_step, stepped(), strict=True):
         # Adam's first steps are the gradient's sign: where that is a rounding error, so is the step.
         far = (ours - theirs).abs() > 2e-5 + 2e-5 * theirs.abs()
         assert int(far.sum()) <= 1e-3 * ours.numel()
@@ -210,13 +234,13 @@ def test_adam_is_torch_s(native_or_not: bool, eager: Callable[[], None]) -> None
     x = torch.randn(3, 1000, generator=torch.Generator().manual_seed(0))
     theirs = [x[k].clone().requires_grad_() for k in range(2)]
     optimisers = [torch.optim.Adam([p], lr) for p, lr in zip(theirs, (0.01, 0.1), strict=True)]
-    moments, before = flat.Moments.of(x), x[2].clone()
+    moments, before = flat.Moments.initial(x), x[2].clone()
     for number in range(1, 30):
         gradient = normal(3000, (number,), x).view(3, 1000)
         for p, row, optimiser in zip(theirs, gradient, optimisers, strict=False):
             p.grad = row.clone()
             optimiser.step()
-        flat.adam(x, gradient, moments, torch.tensor([0.01, 0.1, -1.0]), flat.corrections(number), flat.decays())
+        flat.adam(x, gradient, moments, torch.tensor([0.01, 0.1, -1.0]), flat.bias_corrections(number), flat.decays())
     torch.testing.assert_close(x[:2], torch.stack([p.detach() for p in theirs]), rtol=1e-5, atol=3e-5)
     assert torch.equal(x[2], before)
 
@@ -234,7 +258,7 @@ def test_adam_loses_no_digit_of_its_decays(
     exact = torch.zeros(4, dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.Adam([exact], 1e-3, betas=decays)
     x = torch.zeros(1, 4, dtype=dtype)
-    moments = flat.Moments.of(x)
+    moments = flat.Moments.initial(x)
     for number in range(1, 8):
         exact.grad = gradient[0].double()
         optimiser.step()
@@ -243,7 +267,7 @@ def test_adam_loses_no_digit_of_its_decays(
             gradient,
             moments,
             torch.tensor([1e-3], dtype=dtype),
-            flat.corrections(number, *decays[:2]),
+            flat.bias_corrections(number, *decays[:2]),
             flat.decays(*decays),
         )
         assert float((x[0].double() / exact.detach() - 1).abs().max()) < 1e-6
@@ -251,45 +275,56 @@ def test_adam_loses_no_digit_of_its_decays(
 
 def test_rows_that_repeat_one_number_are_no_kernel_s() -> None:
     """An expanded gradient has one number in memory: a kernel would read beyond it."""
-    one = torch.full((1, 1), 0.5)
-    assert native.kernel("doxa_adam", one.expand(1, 5)) is None
-    assert not native._plain(one.expand(3, 5))
-    assert native._plain(one.expand(3, 1)), "rows of one number have no stride to speak of"
-    assert native._plain(torch.zeros(5).expand(3, 5)), "one row for all is dense"
-    assert native._plain(torch.zeros(1, 0))
-    assert not cuda._plain(one)
-    x, moments = torch.zeros(1, 1000), flat.Moments.of(torch.zeros(1, 1000))
-    flat.adam(x, one.expand(1, 1000), moments, torch.tensor([0.1]), flat.corrections(1), flat.decays())
+    single_number = torch.full((1, 1), 0.5)
+    assert native.kernel("doxa_adam", single_number.expand(1, 5)) is None
+    assert not native._is_supported(single_number.expand(3, 5))
+    assert native._is_supported(single_number.expand(3, 1)), "rows of one number have no stride to speak of"
+    assert native._is_supported(torch.zeros(5).expand(3, 5)), "one row for all is dense"
+    assert native._is_supported(torch.zeros(1, 0))
+    assert not cuda._is_supported(single_number)
+    x, moments = torch.zeros(1, 1000), flat.Moments.initial(torch.zeros(1, 1000))
+    flat.adam(x, single_number.expand(1, 1000), moments, torch.tensor([0.1]), flat.bias_corrections(1), flat.decays())
     torch.testing.assert_close(x, torch.full((1, 1000), -0.1))
 
 
 @pytest.mark.parametrize("native_or_not", [pytest.param(True, marks=compiled), False])
-@pytest.mark.parametrize("kind", list(flat.Pull))
+@pytest.mark.parametrize("kind", list(flat.PriorGradientKind))
 @pytest.mark.parametrize("start", [0, 1, 1023, 2048 + 700])
 @pytest.mark.parametrize("length", [1, 1025, 40_001])
 def test_noise_that_is_made_again_is_the_noise_that_was_kept(
-    length: int, start: int, kind: flat.Pull, native_or_not: bool, eager: Callable[[], None]
+    length: int, start: int, kind: flat.PriorGradientKind, native_or_not: bool, eager: Callable[[], None]
 ) -> None:
     """Wherever in the stream a piece begins; the noise itself to the bit."""
     if not native_or_not:
         eager()
-    drawn = flat.Drawn(STREAM, start, -1.0)
-    found = []
-    for kept in (True, False):
+    regenerable_noise = flat.RegenerableNoise(STREAM, start, -1.0)
+    results = []
+    for stores_epsilon in (True, False):
         mean, rho, gradient, epsilon, by_mean, by_rho, by_scale = rows(7, length)
         fill_normals(epsilon, STREAM, start, -1.0)
-        given, told = (epsilon, None) if kept else (None, drawn)
+        stored_epsilon, noise_recipe = (epsilon, None) if stores_epsilon else (None, regenerable_noise)
         weights, rates = torch.tensor([0.3, 1e-3, 1.0]), torch.tensor([0.01, 0.1, -1.0])
-        about = weights, pulls(kind, length)
-        slopes = flat.Slopes(mean, rho, gradient, gradient, given, flat.Turn.TIMES_EPSILON, *about, drawn=told)
-        flat.fill_gradients(slopes, by_mean, by_rho)
-        moments = flat.Moments.of(mean), flat.Moments.of(rho)
-        flat.collect(gradient, gradient, given, rho, None, slopes.turn, mean.clone(), by_scale, False, told)
-        flat.descend(slopes, *moments, rates, flat.corrections(1), flat.decays())
-        found.append([by_scale, by_mean, by_rho, *(m.mean for m in moments)])
-    (noise, *kept_ones), (again, *remade_ones) = found
-    assert torch.equal(noise, again)
-    for before, remade in zip(kept_ones, remade_ones, strict=True):
+        weights_and_prior = weights, prior_gradients(kind, length)
+        inputs = flat.GaussianGradientInputs(
+            mean,
+            rho,
+            gradient,
+            gradient,
+            stored_epsilon,
+            flat.ScalePullback.TIMES_EPSILON,
+            *weights_and_prior,
+            regenerable_noise=noise_recipe,
+        )
+        flat.fill_gradients(inputs, by_mean, by_rho)
+        moments = flat.Moments.initial(mean), flat.Moments.initial(rho)
+        flat.accumulate_gradients(
+            gradient, gradient, stored_epsilon, rho, None, inputs.pullback, mean.clone(), by_scale, False, noise_recipe
+        )
+        flat.gaussian_adam(inputs, *moments, rates, flat.bias_corrections(1), flat.decays())
+        results.append([by_scale, by_mean, by_rho, *(m.mean for m in moments)])
+    (stored_noise, *stored_results), (regenerated_noise, *regenerated_results) = results
+    assert torch.equal(stored_noise, regenerated_noise)
+    for before, remade in zip(stored_results, regenerated_results, strict=True):
         # Where vectors begin differs, and so does which of them the compiler's own leftovers are.
         torch.testing.assert_close(remade, before, rtol=2e-6, atol=1e-6)
 
@@ -302,15 +337,18 @@ def test_the_noise_of_many_weights_is_made_again_and_teaches_the_same(
     learner = variational(priors.gaussian(1.0), noise)
     torch.manual_seed(0)
     net, data = doxa.nets.mlp(5, (30,), 2), (torch.randn(40, 5), torch.randint(0, 2, (40,)))
-    p = posed(net, torch.zeros(4, 5), doxa.likelihoods.categorical())
+    problem = single_net_problem(net, torch.zeros(4, 5), doxa.likelihoods.categorical())
     keys = {"learner": learner, "likelihood": doxa.likelihoods.categorical(), "batch_size": 8, "progress": False}
-    found = []
-    for long, kept in ((1 << 25, True), (1, False)):
-        monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "LONG", long)
-        assert all((piece.epsilon is not None) is kept for piece in learner.start(p, [learner]).leaves.pieces)
-        found.append(doxa.fit(net, data, **keys).posterior)
-    torch.testing.assert_close(found[0].mean, found[1].mean, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(found[0].rho, found[1].rho, rtol=1e-5, atol=1e-6)
+    learned_posteriors = []
+    for threshold, stores_epsilon in ((1 << 25, True), (1, False)):
+        monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "REGENERATE_NOISE_FROM", threshold)
+        assert all(
+            (segment.epsilon is not None) is stores_epsilon
+            for segment in learner.start(problem, [learner]).leaves.segments
+        )
+        learned_posteriors.append(doxa.fit(net, data, **keys).posterior)
+    torch.testing.assert_close(learned_posteriors[0].mean, learned_posteriors[1].mean, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(learned_posteriors[0].rho, learned_posteriors[1].rho, rtol=1e-5, atol=1e-6)
 
 
 MIXTURES = [(0.25, 1.0, 1e-3), (0.5, 1.0, math.exp(-9)), (0.5, 10.0, math.exp(-7)), (0.5, 0.3, 1e-4), (0.75, 3.0, 1.0)]
@@ -383,11 +421,11 @@ def test_a_training_is_the_same_without_a_compiler(
             progress=False,
         )
 
-    found = train().posterior
+    compiled_posterior = train().posterior
     eager()
     expected = train().posterior
     for name in ("mean", "rho"):
-        torch.testing.assert_close(getattr(found, name), getattr(expected, name), rtol=1e-4, atol=2e-5)
+        torch.testing.assert_close(getattr(compiled_posterior, name), getattr(expected, name), rtol=1e-4, atol=2e-5)
 
 
 @pytest.mark.parametrize("native_or_not", [pytest.param(True, marks=compiled), False])
@@ -396,14 +434,14 @@ def test_threads_change_no_number(native_or_not: bool, eager: Callable[[], None]
         eager()
     threads = torch.get_num_threads()
     try:
-        found = []
+        normals_by_threads = []
         for number in (1, 2, 3):
             torch.set_num_threads(number)
-            found.append(normal(400_003, (8,), torch.zeros(1)))
+            normals_by_threads.append(normal(400_003, (8,), torch.zeros(1)))
     finally:
         torch.set_num_threads(threads)
-    assert torch.equal(found[0], found[1])
-    assert torch.equal(found[0], found[2])
+    assert torch.equal(normals_by_threads[0], normals_by_threads[1])
+    assert torch.equal(normals_by_threads[0], normals_by_threads[2])
 
 
 SCRIPT = """
@@ -424,11 +462,11 @@ def outcome(tmp_path: Path, **changes: str) -> list[str]:
 @compiled
 def test_it_is_built_once_and_leaves_the_process_s_arithmetic_alone(tmp_path: Path) -> None:
     assert outcome(tmp_path) == ["True", "True", "True"], "denormal numbers must live on"
-    made = sorted((tmp_path / "doxa" / "native").iterdir())
-    assert [p.suffix for p in made] == [".so", ".sha256"]
-    stamp = made[0].stat().st_mtime_ns
+    built_files = sorted((tmp_path / "doxa" / "native").iterdir())
+    assert [p.suffix for p in built_files] == [".so", ".sha256"]
+    stamp = built_files[0].stat().st_mtime_ns
     assert outcome(tmp_path) == ["True", "True", "True"]
-    assert made[0].stat().st_mtime_ns == stamp
+    assert built_files[0].stat().st_mtime_ns == stamp
 
 
 def test_it_does_without_when_it_must(tmp_path: Path) -> None:
@@ -469,8 +507,8 @@ def test_a_compiler_that_does_not_know_this_processor_still_serves(tmp_path: Pat
 @compiled
 def test_a_broken_library_in_the_cache_is_made_anew(tmp_path: Path) -> None:
     outcome(tmp_path)
-    (made,) = (tmp_path / "doxa" / "native").glob("*.so")
-    made.write_bytes(made.read_bytes()[:1000])
+    (library_file,) = (tmp_path / "doxa" / "native").glob("*.so")
+    library_file.write_bytes(library_file.read_bytes()[:1000])
     assert outcome(tmp_path)[0] == "True"
 
 

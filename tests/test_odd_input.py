@@ -14,8 +14,8 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 import doxa
 from doxa import BadInput, learners, likelihoods, noise, posteriors, priors
-from doxa.engine.feed import InMemory
-from doxa.weights.layout import lay_out, restarted
+from doxa.engine.feed import InMemoryFeed
+from doxa.weights.layout import fresh_weights, lay_out
 from zoo import CASES
 
 X = torch.randn(20, 4, generator=torch.Generator().manual_seed(1))
@@ -35,9 +35,9 @@ def fit(module: nn.Module | None = None, data=(X, Y), **more) -> doxa.Belief:
 
 def test_a_run_with_other_random_weights_is_not_resumed(tmp_path) -> None:
     fit(checkpoint=tmp_path, random=lambda name, p: name.startswith("0."))
-    for other in (lambda name, p: name.startswith("2."), None):
+    for chooser in (lambda name, p: name.startswith("2."), None):
         with pytest.raises(BadInput, match="other weights were random or frozen"):
-            fit(checkpoint=tmp_path, random=other, resume=True, epochs=3)
+            fit(checkpoint=tmp_path, random=chooser, resume=True, epochs=3)
 
 
 def test_an_optimiser_with_other_settings_is_not_resumed(tmp_path) -> None:
@@ -83,9 +83,9 @@ def test_a_net_that_loses_the_rows_is_refused(keep: bool) -> None:
 
 
 def test_numpy_numbers_are_plain_numbers(tmp_path) -> None:
-    one = fit(seed=3, checkpoint=tmp_path / "a")
-    other = fit(seed=np.int64(3), epochs=np.int64(2), batch_size=np.int32(8), checkpoint=tmp_path / "b")
-    assert torch.equal(one.posterior.mean, other.posterior.mean)
+    plain = fit(seed=3, checkpoint=tmp_path / "a")
+    from_numpy = fit(seed=np.int64(3), epochs=np.int64(2), batch_size=np.int32(8), checkpoint=tmp_path / "b")
+    assert torch.equal(plain.posterior.mean, from_numpy.posterior.mean)
     assert (tmp_path / "a/belief.doxa").read_bytes() == (tmp_path / "b/belief.doxa").read_bytes()
 
 
@@ -248,9 +248,9 @@ def test_each_member_of_an_ensemble_has_its_own_net() -> None:
         with torch.no_grad():
             torch.testing.assert_close(belief.plain(draw).eval()(X), outputs[k])
             torch.testing.assert_close(belief.plain(draw.weights, draw.component).eval()(X), outputs[k])
-    for ask in (belief.plain, lambda: belief.predict_at_mean(X)):
+    for call in (belief.plain, lambda: belief.predict_at_mean(X)):
         with pytest.raises(BadInput, match="no member's"):
-            ask()
+            call()
 
 
 def test_a_fresh_member_starts_as_its_net_would() -> None:
@@ -270,14 +270,14 @@ def test_a_fresh_member_starts_as_its_net_would() -> None:
 
     module = Zeroing()
     layout, start = lay_out(module)
-    fresh = layout.views(restarted(module, layout, start, (1,)))
+    fresh = layout.views(fresh_weights(module, layout, start, (1,)))
     assert torch.equal(fresh["head.weight"], torch.zeros(3, 4))
     assert not torch.equal(fresh["body.weight"], module.body.weight)
 
 
 def test_an_optimiser_keeps_its_own_rate_unless_told() -> None:
-    own = fit(optimiser=partial(torch.optim.SGD, lr=0.25))
-    assert own.record.history[-1]["lr"] == 0.25
+    belief = fit(optimiser=partial(torch.optim.SGD, lr=0.25))
+    assert belief.record.history[-1]["lr"] == 0.25
     assert fit(optimiser=torch.optim.SGD, lr=0.5).record.history[-1]["lr"] == 0.5
     assert fit().record.history[-1]["lr"] == 1e-3
     with pytest.raises(BadInput, match="given twice"):
@@ -286,8 +286,8 @@ def test_an_optimiser_keeps_its_own_rate_unless_told() -> None:
 
 def test_members_see_a_loader_in_orders_of_their_own() -> None:
     loader = DataLoader(TensorDataset(X, Y), batch_size=8, shuffle=True)
-    found = fit(data=loader, learner=learners.ensemble(learners.point(), 2, restart=False)).posterior.weights
-    assert not torch.equal(found[0], found[1])
+    weights = fit(data=loader, learner=learners.ensemble(learners.point(), 2, restart=False)).posterior.weights
+    assert not torch.equal(weights[0], weights[1])
 
 
 def test_a_sampler_with_a_generator_of_its_own_resumes_to_the_same_bits(tmp_path) -> None:
@@ -303,7 +303,7 @@ def test_a_sampler_with_a_generator_of_its_own_resumes_to_the_same_bits(tmp_path
 
 def test_transposed_inputs_are_other_data() -> None:
     images = torch.randn(6, 3, 3)
-    assert InMemory(images, Y[:6], 2).fingerprint() != InMemory(images.transpose(1, 2), Y[:6], 2).fingerprint()
+    assert InMemoryFeed(images, Y[:6], 2).fingerprint() != InMemoryFeed(images.transpose(1, 2), Y[:6], 2).fingerprint()
 
 
 def test_dropout_reaches_a_head_behind_a_recurrent_body() -> None:
@@ -315,8 +315,8 @@ def test_dropout_reaches_a_head_behind_a_recurrent_body() -> None:
 
 
 def test_particles_have_no_monte_carlo_error() -> None:
-    found = doxa.judge(fit(learner=learners.ensemble(learners.point(), 4)), (X, Y))
-    assert all(e.error == 0 for e in found.scores.values())
+    verdict = doxa.judge(fit(learner=learners.ensemble(learners.point(), 4)), (X, Y))
+    assert all(e.error == 0 for e in verdict.scores.values())
     assert doxa.judge(fit(), (X, Y), samples=4).scores["nll"].error > 0
 
 
@@ -328,5 +328,5 @@ def test_a_vector_prior_beside_a_centre_is_checked() -> None:
 def test_regression_information_does_not_depend_on_chunks(monkeypatch) -> None:
     draws = doxa.Draws(torch.randn(6, 30, 2), likelihoods.gaussian(0.5), {})
     whole = draws.mutual_information()
-    monkeypatch.setattr(sys.modules["doxa.likelihoods.gaussian"], "LARGEST", 1)
+    monkeypatch.setattr(sys.modules["doxa.likelihoods.gaussian"], "NUMBERS_AT_ONCE", 1)
     torch.testing.assert_close(draws.mutual_information(), whole)

@@ -24,22 +24,22 @@ LEARNER = learners.variational(priors.gaussian(1.0))
 
 
 @pytest.mark.parametrize(
-    ("front", "own"),
+    ("front", "own_keywords"),
     [
         (doxa.fit, {"net", "data", "learner", "likelihood", "lr", "validation", "seed"}),
         (doxa.fleet, {"net", "data", "learners", "likelihood", "lr", "validation", "seeds", "rows", "at_once"}),
     ],
 )
-def test_the_keywords_of_a_front_are_the_options_and_its_own(front: Callable[..., Any], own: set[str]) -> None:
-    found = inspect.signature(front).parameters
+def test_the_keywords_of_a_front_are_the_options_and_its_own(front: Callable[..., Any], own_keywords: set[str]) -> None:
+    parameters = inspect.signature(front).parameters
     options = {field.name: field for field in fields(Options)}
-    assert {*found} == {*options} | own
-    assert not own & {*options}
+    assert {*parameters} == {*options} | own_keywords
+    assert not own_keywords & {*options}
     for name, field in options.items():
-        assert found[name].default == field.default
-        assert found[name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameters[name].default == field.default
+        assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
         # The watch of one belief is shown it by itself.
-        assert found[name].annotation == field.type or (front, name) == (doxa.fit, "watch")
+        assert parameters[name].annotation == field.type or (front, name) == (doxa.fit, "watch")
 
 
 def test_every_option_is_told_in_a_line() -> None:
@@ -64,7 +64,7 @@ def test_what_may_be_left_out_may_be_none_and_nothing_else() -> None:
 
 
 def test_a_fleet_saves_within_epochs_as_often_as_asked(tmp_path: Path) -> None:
-    there = []
+    checkpoint_exists = []
 
     class Looking(nn.Module):
         def __init__(self) -> None:
@@ -72,9 +72,9 @@ def test_a_fleet_saves_within_epochs_as_often_as_asked(tmp_path: Path) -> None:
             self.net = nn.Linear(2, 2)
 
         def forward(self, x: Tensor) -> Tensor:
-            there.append((tmp_path / "checkpoint.doxa").exists())
+            checkpoint_exists.append((tmp_path / "checkpoint.doxa").exists())
             return self.net(x)
 
     keys = {"learners": LEARNER, "epochs": 1, **KEYS}
     doxa.fleet(Looking(), (X, Y), checkpoint=tmp_path, checkpoint_steps=1, **keys)
-    assert there[-3:] == [False, True, True]
+    assert checkpoint_exists[-3:] == [False, True, True]

@@ -19,7 +19,7 @@ from doxa.posteriors import MeanField
 from doxa.posteriors.delta import Delta
 from doxa.predict import sweep
 from doxa.random.keys import Key
-from doxa.weights.layout import constants, lay_out
+from doxa.weights.layout import lay_out, untrained_tensors
 from zoo import CASES
 
 
@@ -34,7 +34,7 @@ def belief(name: str, scale: float = 0.2, likelihood=None) -> Belief:
     rho = torch.full((layout.random,), math.log(math.expm1(scale)) if scale else -math.inf)
     buffers = {
         k: b + torch.rand(b.shape, generator=torch.Generator().manual_seed(1)) if b.dtype.is_floating_point else b
-        for k, b in constants(net).items()
+        for k, b in untrained_tensors(net).items()
     }
     likelihood = likelihoods.categorical() if likelihood is None else likelihood
     return Belief(net, likelihood, MeanField(start * 1.1, rho), layout, (buffers,))
@@ -47,14 +47,14 @@ NETS = ["mlp", "batch_norm", "transformer", "lstm", "tied_embedding"]
 def test_chunks_of_rows_never_change_a_draw(name: str) -> None:
     """The weights of a draw are the same bits for every chunk; outputs agree to the rounding of matrix products."""
     q, x = belief(name), CASES[name].inputs(23)
-    whole = q.predict(x, samples=4).outputs
-    assert float(whole.std(0).min()) > 1e-3, "draws differ"
+    all_rows = q.predict(x, samples=4).outputs
+    assert float(all_rows.std(0).min()) > 1e-3, "draws differ"
     for rows in (1, 2, 7, 22, 23, 1000):
-        torch.testing.assert_close(q.predict(x, samples=4, rows=rows).outputs, whole, rtol=1e-4, atol=1e-5)
-    seen = [draw.weights for draw in q.posterior.draws(4, (0, "predict"))]
-    for s, w in enumerate(seen):
+        torch.testing.assert_close(q.predict(x, samples=4, rows=rows).outputs, all_rows, rtol=1e-4, atol=1e-5)
+    drawn_weights = [draw.weights for draw in q.posterior.draws(4, (0, "predict"))]
+    for s, w in enumerate(drawn_weights):
         net = q.plain(w).eval()
-        torch.testing.assert_close(whole[s], net(x).detach(), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(all_rows[s], net(x).detach(), rtol=1e-4, atol=1e-5)
 
 
 def test_same_seed_same_draws_and_another_seed_others() -> None:
@@ -63,8 +63,8 @@ def test_same_seed_same_draws_and_another_seed_others() -> None:
     torch.manual_seed(99)
     assert torch.equal(q.predict(x, samples=6, seed=3).outputs, first)
     assert torch.equal(q.predict(x, samples=4, seed=3).outputs, first[:4]), "more draws come after the first ones"
-    other = q.predict(x, samples=6, seed=4).outputs
-    assert not any(torch.equal(a, b) for a in first for b in other)
+    other_seed = q.predict(x, samples=6, seed=4).outputs
+    assert not any(torch.equal(a, b) for a in first for b in other_seed)
     # A draw is one function of x.
     torch.testing.assert_close(q.predict(x[5:], samples=6, seed=3).outputs, first[:, 5:])
 
@@ -73,8 +73,8 @@ def test_same_seed_same_draws_and_another_seed_others() -> None:
 def test_the_mean_weights_and_a_scale_of_zero_are_the_plain_net(name: str) -> None:
     q, x = belief(name), CASES[name].inputs()
     with torch.no_grad():
-        expected, begun = q.plain().eval()(x), q.net.eval()(x)
-    assert not torch.equal(expected, begun), "the belief has left the net it began with"
+        expected, before_training = q.plain().eval()(x), q.net.eval()(x)
+    assert not torch.equal(expected, before_training), "the belief has left the net it began with"
     torch.testing.assert_close(q.predict_at_mean(x).outputs[0], expected, rtol=1e-5, atol=1e-6)
     certain = belief(name, scale=0.0).predict(x, samples=3)
     assert len(certain) == 3
@@ -100,7 +100,9 @@ def test_predicting_touches_nothing() -> None:
     net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
     net[1].eval()
     layout, start = lay_out(net)
-    q = Belief(net, likelihoods.categorical(), posteriors.delta(start, layout.random), layout, (constants(net),))
+    q = Belief(
+        net, likelihoods.categorical(), posteriors.delta(start, layout.random), layout, (untrained_tensors(net),)
+    )
     modes = [m.training for m in net.modules()]
     state = {k: v.clone() for k, v in net.state_dict().items()}
     before = torch.get_rng_state()
@@ -122,9 +124,9 @@ def draws(outputs: Tensor, likelihood, **parameters: Tensor) -> Draws:
 
 def test_the_mean_averages_probabilities_not_logits() -> None:
     outputs = torch.tensor([[[0.0, 10.0]], [[0.0, -2.0]]])
-    found = draws(outputs, likelihoods.categorical()).mean
-    torch.testing.assert_close(found, outputs.softmax(-1).mean(0))
-    assert not torch.allclose(found, outputs.mean(0).softmax(-1), atol=0.1)
+    mean_probabilities = draws(outputs, likelihoods.categorical()).mean
+    torch.testing.assert_close(mean_probabilities, outputs.softmax(-1).mean(0))
+    assert not torch.allclose(mean_probabilities, outputs.mean(0).softmax(-1), atol=0.1)
     yes = draws(outputs[..., 1], likelihoods.bernoulli()).mean
     torch.testing.assert_close(yes, outputs[..., 1].sigmoid().mean(0))
 
@@ -138,35 +140,35 @@ def test_entropy_and_mutual_information_have_known_answers() -> None:
             [[sure, 0, 0, 0], [sure, 0, 0, 0]],  # sure draws that agree: nothing
         ]
     ).transpose(0, 1)
-    found = draws(rows.double(), likelihoods.categorical())
+    predicted = draws(rows.double(), likelihoods.categorical())
     expected = torch.tensor([math.log(2), math.log(4), 0.0]).double()
-    torch.testing.assert_close(found.entropy(), expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(predicted.entropy(), expected, rtol=0, atol=1e-6)
     torch.testing.assert_close(
-        found.mutual_information(), torch.tensor([math.log(2), 0.0, 0.0]).double(), rtol=0, atol=1e-6
+        predicted.mutual_information(), torch.tensor([math.log(2), 0.0, 0.0]).double(), rtol=0, atol=1e-6
     )
     # The same for yes or no; several targets of a row add up.
     logits = torch.tensor([[[100.0, 0.0], [100.0, 100.0]], [[-100.0, 0.0], [100.0, -100.0]]])  # [S, B, D]
-    found = draws(logits, likelihoods.bernoulli())
-    torch.testing.assert_close(found.entropy(), torch.tensor([2 * math.log(2), math.log(2)]))
-    torch.testing.assert_close(found.mutual_information(), torch.tensor([math.log(2), math.log(2)]))
+    predicted = draws(logits, likelihoods.bernoulli())
+    torch.testing.assert_close(predicted.entropy(), torch.tensor([2 * math.log(2), math.log(2)]))
+    torch.testing.assert_close(predicted.mutual_information(), torch.tensor([math.log(2), math.log(2)]))
 
 
 def test_mutual_information_is_never_negative_and_never_more_than_the_entropy() -> None:
     outputs = 5 * normal(30, 200, 4, seed=11)
-    found = draws(outputs, likelihoods.categorical())
-    assert float(found.mutual_information().min()) >= 0
-    assert bool((found.mutual_information() <= found.entropy() + 1e-6).all())
-    same = draws(outputs[:1].expand(30, -1, -1), likelihoods.categorical())
-    assert float(same.mutual_information().max()) < 1e-5
+    predicted = draws(outputs, likelihoods.categorical())
+    assert float(predicted.mutual_information().min()) >= 0
+    assert bool((predicted.mutual_information() <= predicted.entropy() + 1e-6).all())
+    identical_draws = draws(outputs[:1].expand(30, -1, -1), likelihoods.categorical())
+    assert float(identical_draws.mutual_information().max()) < 1e-5
 
 
 def test_quantiles_of_classification_are_those_of_the_probabilities() -> None:
     outputs = normal(201, 5, 3, seed=12)
-    found = draws(outputs, likelihoods.categorical())
+    predicted = draws(outputs, likelihoods.categorical())
     sorted_ = outputs.softmax(-1).sort(0).values
     for q in (0.0, 0.05, 0.5, 0.95, 1.0):
-        torch.testing.assert_close(found.quantile(q), sorted_[round(200 * q)])
-    torch.testing.assert_close(found.std, outputs.softmax(-1).std(0, correction=0))
+        torch.testing.assert_close(predicted.quantile(q), sorted_[round(200 * q)])
+    torch.testing.assert_close(predicted.std, outputs.softmax(-1).std(0, correction=0))
     yes = draws(outputs, likelihoods.bernoulli())
     torch.testing.assert_close(yes.quantile(0.5), outputs.sigmoid().sort(0).values[100])
 
@@ -198,8 +200,8 @@ def mixtures() -> list[tuple[Draws, Tensor, Tensor]]:
 @pytest.mark.parametrize("q", [0.001, 0.05, 0.5, 0.9, 0.999])
 def test_quantiles_of_regression_are_those_of_the_mixture(which: int, q: float) -> None:
     """Against scipy's root of the mixture's distribution function."""
-    found, locations, scales = mixtures()[which]
-    quantile = found.quantile(q)
+    predicted, locations, scales = mixtures()[which]
+    quantile = predicted.quantile(q)
     assert quantile.shape == locations.shape[1:]
     for b in range(5):
         for d in range(2):
@@ -210,13 +212,13 @@ def test_quantiles_of_regression_are_those_of_the_mixture(which: int, q: float) 
 
 @pytest.mark.parametrize("which", range(3))
 def test_variance_is_the_mean_of_variances_plus_the_variance_of_means(which: int) -> None:
-    found, locations, scales = mixtures()[which]
-    torch.testing.assert_close(found.aleatoric, scales.square().mean(0).sqrt())
-    torch.testing.assert_close(found.epistemic, locations.var(0, correction=0).sqrt())
+    predicted, locations, scales = mixtures()[which]
+    torch.testing.assert_close(predicted.aleatoric, scales.square().mean(0).sqrt())
+    torch.testing.assert_close(predicted.epistemic, locations.var(0, correction=0).sqrt())
     # The variance of the mixture itself, E[y²] − E[y]².
     total = (scales.square() + locations.square()).mean(0) - locations.mean(0).square()
-    torch.testing.assert_close(found.std, total.sqrt())
-    torch.testing.assert_close(found.mean, locations.mean(0))
+    torch.testing.assert_close(predicted.std, total.sqrt())
+    torch.testing.assert_close(predicted.mean, locations.mean(0))
 
 
 def test_regression_on_rows_is_as_unsure_as_its_draws() -> None:
@@ -227,24 +229,26 @@ def test_regression_on_rows_is_as_unsure_as_its_draws() -> None:
     q = MeanField(start, torch.tensor([math.log(math.expm1(0.5))]))
     belief = Belief(net, likelihoods.gaussian(0.3), q, layout, ({},))
     x = torch.tensor([[0.0], [1.0], [4.0]])
-    found = belief.predict(x, samples=4000)
+    predicted = belief.predict(x, samples=4000)
     expected = (0.09 + 0.25 * x.square()).sqrt()
-    torch.testing.assert_close(found.std, expected, rtol=0.04, atol=0)
-    torch.testing.assert_close(found.quantile(0.975) - found.quantile(0.025), 2 * 1.96 * expected, rtol=0.05, atol=0)
+    torch.testing.assert_close(predicted.std, expected, rtol=0.04, atol=0)
+    torch.testing.assert_close(
+        predicted.quantile(0.975) - predicted.quantile(0.025), 2 * 1.96 * expected, rtol=0.05, atol=0
+    )
     entropy = (2 * math.pi * math.e * expected.square()).log().div(2)[:, 0]
-    few = belief.predict(x, samples=400)
-    torch.testing.assert_close(few.entropy(), entropy, rtol=0, atol=0.1)
+    fewer_draws = belief.predict(x, samples=400)
+    torch.testing.assert_close(fewer_draws.entropy(), entropy, rtol=0, atol=0.1)
     information = 0.5 * (1 + x[:, 0].square() * 0.25 / 0.09).log()
-    torch.testing.assert_close(few.mutual_information(), information, rtol=0, atol=0.1)
+    torch.testing.assert_close(fewer_draws.mutual_information(), information, rtol=0, atol=0.1)
 
 
 def test_log_prob_of_draws_is_each_draw_s_own() -> None:
-    found, locations, scales = mixtures()[2]
+    predicted, locations, scales = mixtures()[2]
     y = normal(5, 2, seed=16).double()
     expected = torch.distributions.Normal(locations, scales).log_prob(y).sum(-1)
-    torch.testing.assert_close(found.log_prob(y), expected)
+    torch.testing.assert_close(predicted.log_prob(y), expected)
     with pytest.raises(doxa.BadInput, match=r"targets have shape \(5, 3\)"):
-        found.log_prob(torch.zeros(5, 3).double())
+        predicted.log_prob(torch.zeros(5, 3).double())
 
 
 # Ensembles.
@@ -256,7 +260,7 @@ def test_log_prob_of_draws_is_each_draw_s_own() -> None:
 def test_members_of_an_ensemble_keep_their_own_batch_statistics(learner) -> None:
     case = CASES["batch_norm"]
     x, y = case.data(40)
-    found = doxa.fit(
+    ensemble = doxa.fit(
         case.net(),
         (x, y),
         learner=learners.ensemble(learner, 3),
@@ -264,19 +268,19 @@ def test_members_of_an_ensemble_keep_their_own_batch_statistics(learner) -> None
         epochs=2,
         batch_size=20,
     )
-    statistics = [b["1.running_mean"] for b in found.buffers]
+    statistics = [b["1.running_mean"] for b in ensemble.buffers]
     assert len(statistics) == 3
     assert not torch.equal(statistics[0], statistics[1])
-    outputs = found.predict(x, samples=6).outputs
-    drawn = list(found.posterior.draws(6, (0, "predict")))
-    assert len(outputs) == len(drawn) == (3 if isinstance(found.posterior, posteriors.particles) else 6)
+    outputs = ensemble.predict(x, samples=6).outputs
+    drawn = list(ensemble.posterior.draws(6, (0, "predict")))
+    assert len(outputs) == len(drawn) == (3 if isinstance(ensemble.posterior, posteriors.particles) else 6)
     assert {draw.component for draw in drawn} == {0, 1, 2}
-    net = found.net.eval()
+    net = ensemble.net.eval()
     for out, draw in zip(outputs, drawn, strict=True):
         w, member = draw.weights, draw.component
-        expected = functional_call(net, {**found.layout.weights(w), **found.buffers[member]}, (x,))
+        expected = functional_call(net, {**ensemble.layout.weights(w), **ensemble.buffers[member]}, (x,))
         torch.testing.assert_close(out, expected.detach())
-        wrong = functional_call(net, {**found.layout.weights(w), **found.buffers[(member + 1) % 3]}, (x,))
+        wrong = functional_call(net, {**ensemble.layout.weights(w), **ensemble.buffers[(member + 1) % 3]}, (x,))
         assert not torch.allclose(out, wrong.detach(), atol=1e-4)
 
 
@@ -284,14 +288,15 @@ def with_statistics(net: nn.Module, seed: int) -> dict[str, Tensor]:
     """A net's buffers with BatchNorm's means and variances of its own."""
     source = torch.Generator().manual_seed(seed)
     return {
-        k: b + torch.rand(b.shape, generator=source) if b.is_floating_point() else b for k, b in constants(net).items()
+        k: b + torch.rand(b.shape, generator=source) if b.is_floating_point() else b
+        for k, b in untrained_tensors(net).items()
     }
 
 
-@pytest.mark.parametrize("most", [1, 3, 100])
-def test_an_ensemble_of_chains_does_not_mix_up_its_buffers(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most_draws", [1, 3, 100])
+def test_an_ensemble_of_chains_does_not_mix_up_its_buffers(most_draws: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chains of 2 and of 3 states: five states, each with the statistics it was kept with."""
-    monkeypatch.setattr(sweep, "_at_once", lambda *_: most)
+    monkeypatch.setattr(sweep, "_draws_at_once", lambda *_: most_draws)
     net = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)).eval()
     layout, start = lay_out(net)
     states = start + 0.3 * normal(5, len(start))
@@ -299,11 +304,11 @@ def test_an_ensemble_of_chains_does_not_mix_up_its_buffers(most: int, monkeypatc
     buffers = tuple(with_statistics(net, s) for s in range(5))
     q = Belief(net, likelihoods.categorical(), posteriors.mixture(chains), layout, buffers)
     x = normal(8, 4)
-    found = q.predict(x, 5)
-    for out, w, own in zip(found.outputs, states, buffers, strict=True):
-        torch.testing.assert_close(out, functional_call(net, {**layout.weights(w), **own}, (x,)).detach())
-    p = found.means
-    torch.testing.assert_close(found.mean, (p[:2].mean(0) + p[2:].mean(0)) / 2)
+    predicted = q.predict(x, 5)
+    for out, w, state_buffers in zip(predicted.outputs, states, buffers, strict=True):
+        torch.testing.assert_close(out, functional_call(net, {**layout.weights(w), **state_buffers}, (x,)).detach())
+    p = predicted.means
+    torch.testing.assert_close(predicted.mean, (p[:2].mean(0) + p[2:].mean(0)) / 2)
     refreshed = q.refreshed(x)
     assert len(refreshed.buffers) == 5
     for draw in refreshed.posterior.draws(5, (0,)):
@@ -312,17 +317,19 @@ def test_an_ensemble_of_chains_does_not_mix_up_its_buffers(most: int, monkeypatc
         torch.testing.assert_close(refreshed.buffers[draw.component]["1.running_mean"], means)
 
 
-@pytest.mark.parametrize("most", [1, 3, 100])
-def test_a_draw_s_own_buffers_take_the_place_of_its_component_s(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most_draws", [1, 3, 100])
+def test_a_draw_s_own_buffers_take_the_place_of_its_component_s(
+    most_draws: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Kept(Delta):
         def draws(self, samples: int, key: Key) -> Iterator[Draw]:
             for s in range(samples):
-                yield Draw(self.mean, 0, 1 / samples, {"1.running_mean": own[s]})
+                yield Draw(self.mean, 0, 1 / samples, {"1.running_mean": running_means[s]})
 
-    monkeypatch.setattr(sweep, "_at_once", lambda *_: most)
+    monkeypatch.setattr(sweep, "_draws_at_once", lambda *_: most_draws)
     net = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)).eval()
     layout, start = lay_out(net)
-    own = normal(6, 5)
+    running_means = normal(6, 5)
     shared = with_statistics(net, 0)
     q = Belief(net, likelihoods.categorical(), Kept(start, layout.random), layout, (shared,))
     x = normal(8, 4)
@@ -339,31 +346,33 @@ def test_a_point_beside_a_cloud_is_not_drowned() -> None:
     layout, start = lay_out(net)
     point, cloud = Delta(start, layout.random), MeanField(start + 1, torch.zeros(layout.random))
     both = Belief(net, likelihoods.categorical(), posteriors.mixture((point, cloud)), layout, ({}, {}))
-    found = both.predict(x, 40)
-    assert len(found) == 21
-    assert found.weights.tolist() == pytest.approx([0.5] + [0.025] * 20)
-    parts = [Draws(found.outputs[some], found.likelihood, {}) for some in (slice(0, 1), slice(1, None))]
-    torch.testing.assert_close(found.mean, (parts[0].mean + parts[1].mean) / 2)
+    predicted = both.predict(x, 40)
+    assert len(predicted) == 21
+    assert predicted.weights.tolist() == pytest.approx([0.5] + [0.025] * 20)
+    parts = [Draws(predicted.outputs[span], predicted.likelihood, {}) for span in (slice(0, 1), slice(1, None))]
+    torch.testing.assert_close(predicted.mean, (parts[0].mean + parts[1].mean) / 2)
     y = torch.arange(8) % 3
     expected = torch.stack([part.log_predictive(y).exp() for part in parts]).mean(0).log()
-    torch.testing.assert_close(found.log_predictive(y), expected)
-    repeated = Draws(torch.cat([found.outputs[:1].expand(20, -1, -1), found.outputs[1:]]), found.likelihood, {})
+    torch.testing.assert_close(predicted.log_predictive(y), expected)
+    repeated = Draws(
+        torch.cat([predicted.outputs[:1].expand(20, -1, -1), predicted.outputs[1:]]), predicted.likelihood, {}
+    )
     for name in ("entropy", "mutual_information"):
-        torch.testing.assert_close(getattr(found, name)(), getattr(repeated, name)())
+        torch.testing.assert_close(getattr(predicted, name)(), getattr(repeated, name)())
     for name in ("mean", "std", "aleatoric", "epistemic"):
-        torch.testing.assert_close(getattr(found, name), getattr(repeated, name))
+        torch.testing.assert_close(getattr(predicted, name), getattr(repeated, name))
     assert Belief(net, both.likelihood, cloud, layout, ({},)).predict(x, 5).weights is None
 
 
 def test_a_mixture_predicts_the_mean_of_its_members() -> None:
     case = CASES["mlp"]
     x, y = case.data(40)
-    found = doxa.fit(
+    ensemble = doxa.fit(
         case.net(), (x, y), learner=learners.ensemble(learners.point(), 4), likelihood=likelihoods.categorical()
     )
-    nets = [found.plain(w).eval() for w in found.posterior.weights]
+    nets = [ensemble.plain(w).eval() for w in ensemble.posterior.weights]
     expected = torch.stack([net(x).softmax(-1) for net in nets]).mean(0).detach()
-    torch.testing.assert_close(found.predict(x).mean, expected)
+    torch.testing.assert_close(ensemble.predict(x).mean, expected)
 
 
 # How draws are worked through.
@@ -373,23 +382,23 @@ def test_a_mixture_predicts_the_mean_of_its_members() -> None:
 def test_draws_as_one_program_are_draws_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In blocks of any size; convolutions and recurrent nets always take turns."""
     q, x = belief(name), CASES[name].inputs(5)
-    found = {}
-    for most in (1, 3, 100):
-        monkeypatch.setattr(sweep, "_at_once", lambda *_, most=most: most)
-        found[most] = q.predict(x, samples=7).outputs
-    torch.testing.assert_close(found[3], found[1], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(found[100], found[1], rtol=1e-4, atol=1e-5)
+    outputs_by_block_size = {}
+    for block_size in (1, 3, 100):
+        monkeypatch.setattr(sweep, "_draws_at_once", lambda *_, block_size=block_size: block_size)
+        outputs_by_block_size[block_size] = q.predict(x, samples=7).outputs
+    torch.testing.assert_close(outputs_by_block_size[3], outputs_by_block_size[1], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(outputs_by_block_size[100], outputs_by_block_size[1], rtol=1e-4, atol=1e-5)
 
 
 def test_few_rows_of_a_small_net_are_one_program_and_much_work_is_not() -> None:
     small, rows = belief("mlp"), CASES["mlp"].inputs(5)
-    many = rows.repeat(40_000, 1)
-    at_once = sweep._at_once
-    assert at_once(small.net, small.layout, rows, 2048) >= 50
-    assert at_once(small.net, small.layout, many, len(many)) == 1
+    many_rows = rows.repeat(40_000, 1)
+    draws_at_once = sweep._draws_at_once
+    assert draws_at_once(small.net, small.layout, rows, 2048) >= 50
+    assert draws_at_once(small.net, small.layout, many_rows, len(many_rows)) == 1
     for name in ("strided", "lstm"):
-        other = belief(name)
-        assert at_once(other.net, other.layout, CASES[name].inputs(2), 2048) == 1
+        larger = belief(name)
+        assert draws_at_once(larger.net, larger.layout, CASES[name].inputs(2), 2048) == 1
 
 
 def test_a_precision_that_the_processor_lacks_is_said_to_be_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,27 +11,27 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from doxa.random.keys import fill_normal, generator, isolated, normal, reseed, seed_of
-from doxa.random.philox import Stream, fill_kept, fill_normals, fill_signs, fill_uniform, order
+from doxa.random.keys import fill_normal, generator, isolated_rng, normal, reseed, seed_of
+from doxa.random.philox import Stream, fill_dropout_mask, fill_normals, fill_signs, fill_uniform, random_order
 
 SINGLE, DOUBLE = torch.zeros(1), torch.zeros(1).double()
 MANY = 2_000_000
 
 
 @functools.cache
-def many(key: str) -> Tensor:
+def many_normals(key: str) -> Tensor:
     return normal(MANY, (0, key), SINGLE)
 
 
 def test_moments_are_those_of_a_normal() -> None:
     """Each within five standard errors: of z, z², z³ and z⁴ over n numbers these are √(1, 2, 15, 96)/√n."""
-    z = many("a").double()
+    z = many_normals("a").double()
     for power, truth, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
         assert abs(float(z.pow(power).mean()) - truth) < 5 * math.sqrt(variance / MANY)
 
 
 def test_tails_are_as_heavy_as_they_should_be() -> None:
-    z = many("a").abs()
+    z = many_normals("a").abs()
     for edge in (1, 2, 3, 4, 4.75):
         expected = MANY * 2 * scipy.stats.norm.sf(edge)
         assert abs(int((z > edge).sum()) - expected) < 5 * math.sqrt(expected)
@@ -48,7 +48,7 @@ def test_kolmogorov_and_smirnov_see_no_difference(like: Tensor) -> None:
 
 def test_both_halves_are_normal_and_independent() -> None:
     """Box and Muller's cosine and sine share a radius: their squares must not be correlated."""
-    rows = many("a")[: MANY // 1024 * 1024].double().reshape(-1, 2, 2, 256)
+    rows = many_normals("a")[: MANY // 1024 * 1024].double().reshape(-1, 2, 2, 256)
     first, second = rows[:, :, 0].flatten(), rows[:, :, 1].flatten()
     assert scipy.stats.kstest(first[:200_000].numpy(), "norm").pvalue > 1e-4
     assert scipy.stats.kstest(second[:200_000].numpy(), "norm").pvalue > 1e-4
@@ -63,7 +63,7 @@ def correlation(a: Tensor, b: Tensor) -> float:
 
 @pytest.mark.parametrize("lag", [1, 2, 3, 64, 255, 256, 257, 512, 768, 1024, MANY // 2])
 def test_neighbours_at_every_lag_are_independent(lag: int) -> None:
-    z = many("a").double()
+    z = many_normals("a").double()
     for f in (lambda z: z, torch.square):
         assert abs(correlation(f(z[:-lag]), f(z[lag:]))) < 5 / math.sqrt(MANY - lag)
 
@@ -73,8 +73,8 @@ def test_keys_that_are_alike_have_streams_that_are_not() -> None:
     keys = [(0,), (1,), (2,), (0, 0), (0, 1), (1, 0), (0, "0"), (0, "step", 1), (0, "step", 2), (0, "step", 11)]
     streams = torch.stack([normal(100_000, key, SINGLE) for key in keys]).double()
     for f in (lambda z: z, torch.square):
-        found = torch.corrcoef(f(streams)) - torch.eye(len(keys))
-        assert float(found.abs().max()) < 5.5 / math.sqrt(100_000)
+        correlations = torch.corrcoef(f(streams)) - torch.eye(len(keys))
+        assert float(correlations.abs().max()) < 5.5 / math.sqrt(100_000)
     spectrum = torch.fft.rfft(streams)
     for i in range(len(keys)):
         for j in range(i):
@@ -136,8 +136,8 @@ SEEDS = torch.tensor([seed_of((k, "member")) for k in range(3)])
 
 def test_members_steps_and_numbers_have_streams_of_their_own() -> None:
     """Neighbours in every one of them, for normals, signs and what is kept."""
-    made = {fill_normals: 1.0, fill_signs: 1.0, functools.partial(fill_kept, rate=0.5): 1.0}
-    for fill in made:
+    fills = {fill_normals: 1.0, fill_signs: 1.0, functools.partial(fill_dropout_mask, rate=0.5): 1.0}
+    for fill in fills:
         rows = []
         for step in (0, 1, 2, 2**31):
             for number in (0, 1, 2, 1 << 16):
@@ -145,37 +145,37 @@ def test_members_steps_and_numbers_have_streams_of_their_own() -> None:
                 fill(out, Stream(SEEDS, step, number))
                 rows.append(out)
         streams = torch.cat(rows).double()
-        found = torch.corrcoef(streams) - torch.eye(len(streams))
-        assert float(found.abs().max()) < 5.5 / math.sqrt(20_000)
+        correlations = torch.corrcoef(streams) - torch.eye(len(streams))
+        assert float(correlations.abs().max()) < 5.5 / math.sqrt(20_000)
 
 
 def test_a_member_s_numbers_do_not_depend_on_its_company() -> None:
-    for fill in (fill_normals, fill_signs, functools.partial(fill_kept, rate=0.3)):
-        together = torch.empty(3, 5000)
-        fill(together, Stream(SEEDS, 4, 9))
+    for fill in (fill_normals, fill_signs, functools.partial(fill_dropout_mask, rate=0.3)):
+        all_members = torch.empty(3, 5000)
+        fill(all_members, Stream(SEEDS, 4, 9))
         for k in range(3):
-            alone = torch.empty(1, 5000)
-            fill(alone, Stream(SEEDS[k : k + 1], 4, 9))
-            assert torch.equal(alone[0], together[k])
-    both = order(Stream(SEEDS, 4, 9), 100)
-    assert torch.equal(order(Stream(SEEDS[1:2], 4, 9), 100)[0], both[1])
+            one_member = torch.empty(1, 5000)
+            fill(one_member, Stream(SEEDS[k : k + 1], 4, 9))
+            assert torch.equal(one_member[0], all_members[k])
+    both = random_order(Stream(SEEDS, 4, 9), 100)
+    assert torch.equal(random_order(Stream(SEEDS[1:2], 4, 9), 100)[0], both[1])
 
 
 def test_orders_are_permutations_in_which_every_row_is_anywhere() -> None:
-    found = torch.cat([order(Stream(SEEDS, epoch), 10) for epoch in range(4000)])
-    assert torch.equal(found.sort(1).values, torch.arange(10).expand(12_000, 10))
-    counts = torch.stack([torch.bincount(found[:, place], minlength=10) for place in range(10)]).double()
+    orders = torch.cat([random_order(Stream(SEEDS, epoch), 10) for epoch in range(4000)])
+    assert torch.equal(orders.sort(1).values, torch.arange(10).expand(12_000, 10))
+    counts = torch.stack([torch.bincount(orders[:, place], minlength=10) for place in range(10)]).double()
     assert scipy.stats.chisquare(counts.flatten().numpy()).pvalue > 1e-4
-    pairs = torch.bincount(found[:, 0] * 10 + found[:, 1], minlength=100).double()
+    pairs = torch.bincount(orders[:, 0] * 10 + orders[:, 1], minlength=100).double()
     pairs = pairs[~torch.eye(10, dtype=torch.bool).flatten()]
     assert scipy.stats.chisquare(pairs.numpy()).pvalue > 1e-4
-    assert order(Stream(SEEDS[:1]), 70_000).unique().numel() == 70_000
+    assert random_order(Stream(SEEDS[:1]), 70_000).unique().numel() == 70_000
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
 def test_channels_stay_as_often_as_they_should(rate: float) -> None:
     out = torch.empty(2, 200_000)
-    fill_kept(out, Stream(SEEDS[:2], 1, 2), rate)
+    fill_dropout_mask(out, Stream(SEEDS[:2], 1, 2), rate)
     assert set(out.unique().tolist()) <= {0.0, float(np.float32(1 / (1 - rate)))}
     share = (out > 0).double().mean(1)
     assert float((share - (1 - rate)).abs().max()) <= 5 * math.sqrt(rate * (1 - rate) / 200_000)
@@ -205,13 +205,13 @@ def test_uniform_numbers_do_not_depend_on_company_length_or_dtype(length: int, d
 def test_the_number_of_threads_changes_no_number() -> None:
     threads = torch.get_num_threads()
     try:
-        found = []
+        numbers_by_thread_count = []
         for number in (1, 2, 3):
             torch.set_num_threads(number)
-            found.append([normal(size, (8,), SINGLE) for size in (1000, 100_001, 1_000_003)])
+            numbers_by_thread_count.append([normal(size, (8,), SINGLE) for size in (1000, 100_001, 1_000_003)])
     finally:
         torch.set_num_threads(threads)
-    for one, two, three in zip(*found, strict=True):
+    for one, two, three in zip(*numbers_by_thread_count, strict=True):
         assert torch.equal(one, two)
         assert torch.equal(one, three)
 
@@ -219,16 +219,16 @@ def test_the_number_of_threads_changes_no_number() -> None:
 def test_signs_are_balanced_and_independent() -> None:
     out = torch.empty(1, 803_000)
     fill_signs(out, Stream(SEEDS[:1], 7, 3))
-    found = out.view(1000, 803)
-    assert set(found.unique().tolist()) == {-1.0, 1.0}
-    z = found.double().flatten()
+    signs = out.view(1000, 803)
+    assert set(signs.unique().tolist()) == {-1.0, 1.0}
+    z = signs.double().flatten()
     assert abs(float(z.mean())) < 5 / math.sqrt(len(z))
     # 32 come from one word, a row of 1,024 apart: no two may go together, nor may columns or rows.
     for lag in (*range(1, 17), 256, 512, 803, 1024, 2048, 31 * 1024, 32 * 1024):
         assert abs(float((z[:-lag] * z[lag:]).mean())) < 5 / math.sqrt(len(z) - lag)
     for axis in (0, 1):
-        means = found.double().mean(axis)
-        assert float(means.abs().max()) < 5.5 / math.sqrt(found.shape[axis])
+        means = signs.double().mean(axis)
+        assert float(means.abs().max()) < 5.5 / math.sqrt(signs.shape[axis])
     # Three at a time.
     assert abs(float((z[:-2] * z[1:-1] * z[2:]).mean())) < 5 / math.sqrt(len(z))
 
@@ -264,11 +264,11 @@ def test_a_block_leaves_the_caller_s_generator_alone() -> None:
     torch.manual_seed(4)
     expected = torch.randn(5)
     torch.manual_seed(4)
-    with isolated(torch.device("cpu")):
+    with isolated_rng(torch.device("cpu")):
         reseed((1, "inside"))
         inside = torch.randn(5)
     assert torch.equal(torch.randn(5), expected)
-    with isolated(torch.device("cpu")):
+    with isolated_rng(torch.device("cpu")):
         reseed((1, "inside"))
         assert torch.equal(torch.randn(5), inside)
     assert torch.equal(torch.randn(5, generator=generator((1, "inside"))), inside)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from doxa.errors import BadInput, BrokenFile
-from doxa.results import combine, read_result, stamp, trouble, write_result
+from doxa.results import combine, first_problem, read_result, stamp, write_result
 
 RESULT = {
     "name": "belief",
@@ -23,11 +23,11 @@ RESULT = {
 def test_round_trip(tmp_path):
     path = tmp_path / "new" / "result.json"
     write_result(path, RESULT)
-    found = read_result(path)
-    assert {key: found[key] for key in RESULT} == RESULT
-    assert (found["kind"], found["version"]) == ("doxa result", 1)
+    result = read_result(path)
+    assert {key: result[key] for key in RESULT} == RESULT
+    assert (result["kind"], result["version"]) == ("doxa result", 1)
     before = path.read_bytes()
-    write_result(path, found)
+    write_result(path, result)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path], "nothing is left beside it"
 
@@ -35,10 +35,10 @@ def test_round_trip(tmp_path):
 def test_what_json_lacks_is_null_and_arrays_are_lists(tmp_path):
     scores = {"a": {"value": math.nan, "error": np.float32(0.5)}, "b": {"value": -math.inf, "error": None}}
     write_result(tmp_path / "r", {"name": "x", "scores": scores, "settings": {"w": np.arange(3), "t": (1, 2)}})
-    found = read_result(tmp_path / "r")
-    assert found["scores"]["a"] == {"value": None, "error": 0.5}
-    assert found["scores"]["b"]["value"] is None
-    assert found["settings"] == {"w": [0, 1, 2], "t": [1, 2]}
+    result = read_result(tmp_path / "r")
+    assert result["scores"]["a"] == {"value": None, "error": 0.5}
+    assert result["scores"]["b"]["value"] is None
+    assert result["settings"] == {"w": [0, 1, 2], "t": [1, 2]}
     assert "NaN" not in (tmp_path / "r").read_text()
 
 
@@ -48,10 +48,10 @@ def test_names_of_any_kind_come_back(tmp_path):
     assert read_result(tmp_path / "r")["name"] == name
 
 
-@pytest.mark.parametrize("wrong", [{}, {"name": "x"}, {"name": "x", "scores": 3}, {**RESULT, "settings": object()}])
-def test_what_is_no_result_is_not_written(wrong, tmp_path):
+@pytest.mark.parametrize("content", [{}, {"name": "x"}, {"name": "x", "scores": 3}, {**RESULT, "settings": object()}])
+def test_what_is_no_result_is_not_written(content, tmp_path):
     with pytest.raises(BadInput):
-        write_result(tmp_path / "r", wrong)
+        write_result(tmp_path / "r", content)
     assert not list(tmp_path.iterdir())
 
 
@@ -93,9 +93,9 @@ BROKEN = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_broken_file_is_named_and_explained(case, tmp_path):
-    content, words = BROKEN[case]
+    content, message = BROKEN[case]
     (tmp_path / "r.json").write_bytes(content)
-    with pytest.raises(BrokenFile, match=words) as raised:
+    with pytest.raises(BrokenFile, match=message) as raised:
         read_result(tmp_path / "r.json")
     assert "r.json" in str(raised.value)
 
@@ -130,8 +130,10 @@ def test_a_truncated_file_at_any_place(tmp_path):
     ],
 )
 def test_a_section_that_makes_no_sense(section, value):
-    assert trouble(RESULT) is None
-    assert section.replace("_", " ").split()[0] in str(trouble({**RESULT, section: value})).replace("its section ", "")
+    assert first_problem(RESULT) is None
+    assert section.replace("_", " ").split()[0] in str(first_problem({**RESULT, section: value})).replace(
+        "its section ", ""
+    )
 
 
 def seed(value: float | None, **sections) -> dict:
@@ -153,7 +155,7 @@ def test_one_seed_cannot_tell_and_an_unknown_value_is_not_averaged_away():
 
 
 def test_combined_tables_are_pooled_and_curves_averaged():
-    one = seed(
+    first = seed(
         0.1,
         reliability={"confidence": [0.5, None], "accuracy": [1.0, None], "count": [1, 0]},
         entropy={"edges": [0, 1, 2], "inside": [3, 1], "outside": [1, 3]},
@@ -164,7 +166,7 @@ def test_combined_tables_are_pooled_and_curves_averaged():
         findings=["Overconfident: by 5."],
         band={"x": [0.0], "mean": [1.0], "lower": [0.0], "upper": [2.0]},
     )
-    two = seed(
+    second = seed(
         0.3,
         reliability={"confidence": [0.9, 0.8], "accuracy": [0.0, 0.5], "count": [3, 2]},
         entropy={"edges": [0, 1, 2], "inside": [1, 1], "outside": [0, 2]},
@@ -175,25 +177,25 @@ def test_combined_tables_are_pooled_and_curves_averaged():
         findings=["Overconfident: by 7."],
         band={"x": [0.0], "mean": [9.0], "lower": [0.0], "upper": [2.0]},
     )
-    found = combine([one, two])
-    assert found["reliability"]["count"] == [4, 2]
-    assert found["reliability"]["confidence"] == pytest.approx([0.8, 0.8])
-    assert found["reliability"]["accuracy"] == pytest.approx([0.25, 0.5])
-    assert found["entropy"] == {"edges": [0, 1, 2], "inside": [4, 2], "outside": [1, 5]}
-    assert found["pruning"]["error"] == pytest.approx([0.1, 0.4])
-    assert found["pruning"]["se"] == pytest.approx([0.0, 0.1])
-    assert found["history"] == [{"nll": 1.5}]
-    assert found["settings"] == {"epochs": 3, "seed": [0, 1]}
-    assert found["stamp"] == {"seeds": [0, 1], "seconds": 5.0, "device": "CPU"}
-    assert found["findings"] == ["Overconfident: by 5. (In 2 of 2 seeds; the numbers are those of one.)"]
-    assert found["band"] == one["band"]
-    assert trouble(found) is None
-    json.dumps(found, allow_nan=False)
+    combined = combine([first, second])
+    assert combined["reliability"]["count"] == [4, 2]
+    assert combined["reliability"]["confidence"] == pytest.approx([0.8, 0.8])
+    assert combined["reliability"]["accuracy"] == pytest.approx([0.25, 0.5])
+    assert combined["entropy"] == {"edges": [0, 1, 2], "inside": [4, 2], "outside": [1, 5]}
+    assert combined["pruning"]["error"] == pytest.approx([0.1, 0.4])
+    assert combined["pruning"]["se"] == pytest.approx([0.0, 0.1])
+    assert combined["history"] == [{"nll": 1.5}]
+    assert combined["settings"] == {"epochs": 3, "seed": [0, 1]}
+    assert combined["stamp"] == {"seeds": [0, 1], "seconds": 5.0, "device": "CPU"}
+    assert combined["findings"] == ["Overconfident: by 5. (In 2 of 2 seeds; the numbers are those of one.)"]
+    assert combined["band"] == first["band"]
+    assert first_problem(combined) is None
+    json.dumps(combined, allow_nan=False)
 
 
 def test_a_section_that_not_all_have_is_left_out():
-    having = seed(0.1, attack={"radius": [0.0], "accuracy": [1.0]})
-    assert "attack" not in combine([having, seed(0.2)])
+    with_attack = seed(0.1, attack={"radius": [0.0], "accuracy": [1.0]})
+    assert "attack" not in combine([with_attack, seed(0.2)])
 
 
 def test_what_cannot_be_combined():
@@ -210,8 +212,8 @@ def test_what_cannot_be_combined():
 
 
 def test_a_stamp_says_where_numbers_come_from():
-    found = stamp({"epochs": 3}, [0, 1], started=0.0)
-    assert found["settings"] == {"epochs": 3}
-    assert found["seeds"] == [0, 1]
-    assert {"doxa", "torch", "numpy", "python"} <= found["versions"].keys()
-    assert found["seconds"] > 0
+    provenance = stamp({"epochs": 3}, [0, 1], started=0.0)
+    assert provenance["settings"] == {"epochs": 3}
+    assert provenance["seeds"] == [0, 1]
+    assert {"doxa", "torch", "numpy", "python"} <= provenance["versions"].keys()
+    assert provenance["seconds"] > 0

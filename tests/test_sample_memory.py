@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from doxa import Belief, likelihoods, load, posteriors
-from doxa.weights.layout import LIKELIHOOD, Layout, Slot, constants, lay_out
+from doxa.weights.layout import LIKELIHOOD, Layout, Slot, untrained_tensors, lay_out
 from doxa.storage.sample_store import SampleStore
 
 torch.set_num_threads(1)
@@ -31,7 +31,7 @@ store = SampleStore.create(folder / "chain.rows", len(state))
 for s in range(0, count, 10):
     store.append(state + 0.01 * torch.arange(s, s + 10)[:, None])
 chain = posteriors.samples(store, layout.random, slots)
-kept = Belief(net, likelihoods.gaussian_learned(), chain, layout, (constants(net),))
+kept = Belief(net, likelihoods.gaussian_learned(), chain, layout, (untrained_tensors(net),))
 x = torch.randn(8, 64)
 assert len(kept.predict(x, count)) == count
 kept.save(folder / "kept.doxa")
@@ -46,12 +46,12 @@ def peak(count: int, folder: Path) -> int:
     folder.mkdir()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", PROGRAM, str(count), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout) * (1 if sys.platform == "darwin" else 1024)
+    finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert finished.returncode == 0, finished.stderr
+    return int(finished.stdout) * (1 if sys.platform == "darwin" else 1024)
 
 
 def test_four_hundred_samples_take_hardly_more_memory_than_ten(tmp_path: Path) -> None:
     """Weights of 160 MB in all."""
-    few, many = peak(10, tmp_path / "few"), peak(400, tmp_path / "many")
-    assert many - few < 20 * MEGABYTE
+    peak_of_ten, peak_of_four_hundred = peak(10, tmp_path / "few"), peak(400, tmp_path / "many")
+    assert peak_of_four_hundred - peak_of_ten < 20 * MEGABYTE

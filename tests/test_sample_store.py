@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, BrokenFile
-from doxa.storage.sample_store import CHECK, START, SampleStore
+from doxa.storage.sample_store import CHECKSUM, START, SampleStore
 
 
 def rows(count: int, columns: int = 5, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:
@@ -20,33 +20,33 @@ def rows(count: int, columns: int = 5, dtype: torch.dtype = torch.float32, seed:
 
 @pytest.fixture
 def store(tmp_path: Path) -> SampleStore:
-    found = SampleStore.create(tmp_path / "chain.rows", 5)
-    found.append(rows(7))
-    return found
+    filled = SampleStore.create(tmp_path / "chain.rows", 5)
+    filled.append(rows(7))
+    return filled
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 def test_what_was_appended_is_what_is_read(dtype: torch.dtype, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "chain.rows"
-    made = SampleStore.create(path, 3, dtype)
-    assert len(made) == 0
+    created = SampleStore.create(path, 3, dtype)
+    assert len(created) == 0
     parts = [rows(n, 3, dtype, seed=n) for n in (1, 4, 0, 2)]
     for part in parts:
-        made.append(part)
-    found = SampleStore.open(path)
-    assert (len(found), found.columns, found.dtype, found.torn) == (7, 3, dtype, False)
-    assert torch.equal(found.read(0, 7), torch.cat(parts))
-    assert torch.equal(found.read(2, 6), torch.cat(parts)[2:6])
-    assert torch.equal(found.read(5, 6), torch.cat(parts)[5:6])
-    assert found.read(3, 3).shape == (0, 3)
-    assert found == made
+        created.append(part)
+    reopened = SampleStore.open(path)
+    assert (len(reopened), reopened.columns, reopened.dtype, reopened.torn) == (7, 3, dtype, False)
+    assert torch.equal(reopened.read(0, 7), torch.cat(parts))
+    assert torch.equal(reopened.read(2, 6), torch.cat(parts)[2:6])
+    assert torch.equal(reopened.read(5, 6), torch.cat(parts)[5:6])
+    assert reopened.read(3, 3).shape == (0, 3)
+    assert reopened == created
 
 
 def test_numbers_keep_every_bit(tmp_path: Path) -> None:
-    made = SampleStore.create(tmp_path / "a", 4)
-    odd = torch.tensor([[float("nan"), float("inf"), -0.0, 1e-45]])
-    made.append(odd)
-    assert torch.equal(made.read(0, 1).view(torch.int32), odd.view(torch.int32))
+    created = SampleStore.create(tmp_path / "a", 4)
+    special_values = torch.tensor([[float("nan"), float("inf"), -0.0, 1e-45]])
+    created.append(special_values)
+    assert torch.equal(created.read(0, 1).view(torch.int32), special_values.view(torch.int32))
 
 
 def test_what_is_read_is_fresh_memory(store: SampleStore) -> None:
@@ -55,13 +55,13 @@ def test_what_is_read_is_fresh_memory(store: SampleStore) -> None:
 
 
 def test_a_store_as_it_stands_does_not_grow(store: SampleStore) -> None:
-    still = store.as_it_stands()
+    snapshot = store.snapshot()
     store.append(rows(2, seed=1))
-    assert (len(store), len(still)) == (9, 7)
+    assert (len(store), len(snapshot)) == (9, 7)
     with pytest.raises(BadInput, match="rows 7 to 8 were asked for, but there are 7"):
-        still.read(7, 8)
+        snapshot.read(7, 8)
     with pytest.raises(BadInput, match="is read as it stood with 7 rows"):
-        still.append(rows(1))
+        snapshot.append(rows(1))
 
 
 def test_truncate_cuts_off_what_came_after_a_checkpoint(store: SampleStore) -> None:
@@ -77,25 +77,25 @@ def test_truncate_cuts_off_what_came_after_a_checkpoint(store: SampleStore) -> N
     assert store.path.stat().st_size == START
 
 
-@pytest.mark.parametrize("lost", [1, CHECK.size, CHECK.size + 1, 5 * 4, 5 * 4 + CHECK.size - 1])
+@pytest.mark.parametrize("lost", [1, CHECKSUM.size, CHECKSUM.size + 1, 5 * 4, 5 * 4 + CHECKSUM.size - 1])
 def test_a_torn_tail_is_recognised_and_cut_off(store: SampleStore, lost: int) -> None:
     """Killed in the middle of an append: whole rows are there, and a part of one."""
     os.truncate(store.path, store.path.stat().st_size - lost)
-    found = SampleStore.open(store.path)
-    assert (len(found), found.torn) == (6, True)
-    assert torch.equal(found.read(0, 6), rows(7)[:6])
+    reopened = SampleStore.open(store.path)
+    assert (len(reopened), reopened.torn) == (6, True)
+    assert torch.equal(reopened.read(0, 6), rows(7)[:6])
     with pytest.raises(BrokenFile, match="ends in the middle of a row; truncate it"):
-        found.append(rows(1))
-    found.truncate(5)
-    assert (len(found), found.torn) == (5, False)
-    found.append(rows(1, seed=3))
-    assert torch.equal(found.read(0, 6), torch.cat([rows(7)[:5], rows(1, seed=3)]))
+        reopened.append(rows(1))
+    reopened.truncate(5)
+    assert (len(reopened), reopened.torn) == (5, False)
+    reopened.append(rows(1, seed=3))
+    assert torch.equal(reopened.read(0, 6), torch.cat([rows(7)[:5], rows(1, seed=3)]))
 
 
 def test_space_that_was_never_written_is_no_row(store: SampleStore) -> None:
     """As a file system may leave it when the power fails: of full length, and zero."""
     with open(store.path, "ab") as file:
-        file.write(bytes(5 * 4 + CHECK.size))
+        file.write(bytes(5 * 4 + CHECKSUM.size))
     assert len(store) == 8
     with pytest.raises(BrokenFile, match=r"row 7 of .* is damaged"):
         store.truncate(8)
@@ -112,16 +112,16 @@ def test_no_flipped_bit_is_read_as_another_row(store: SampleStore) -> None:
         store.path.write_bytes(content)
         content[i] ^= bit
         try:
-            found = SampleStore.open(store.path).read(0, 7)
+            rows_read = SampleStore.open(store.path).read(0, 7)
         except BrokenFile:
             refused += 1
             continue
-        assert torch.equal(found, original), f"byte {i}"
+        assert torch.equal(rows_read, original), f"byte {i}"
     assert refused >= len(content) - 28  # the header ends in zeros that mean nothing
 
 
 def test_rows_that_changed_places_are_refused(store: SampleStore) -> None:
-    content, stride = bytearray(store.path.read_bytes()), 5 * 4 + CHECK.size
+    content, stride = bytearray(store.path.read_bytes()), 5 * 4 + CHECKSUM.size
     first, second = slice(START, START + stride), slice(START + stride, START + 2 * stride)
     content[first], content[second] = content[second], content[first]
     store.path.write_bytes(content)
@@ -133,8 +133,8 @@ def test_another_store_in_its_place_is_refused(store: SampleStore) -> None:
     store.path.unlink()
     with pytest.raises(BrokenFile, match="cannot be"):
         store.read(0, 1)
-    other = SampleStore.create(store.path, 5)
-    other.append(rows(9, seed=4))
+    replacement = SampleStore.create(store.path, 5)
+    replacement.append(rows(9, seed=4))
     with pytest.raises(BrokenFile, match="another file is in its place"):
         store.read(0, 1)
     assert torch.equal(SampleStore.open(store.path).read(0, 9), rows(9, seed=4))

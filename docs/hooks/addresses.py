@@ -32,15 +32,17 @@ ACRONYMS = {"lrt": "LRT", "uci": "UCI", "mnist": "MNIST", "fgsm": "FGSM", "cpu":
 def pages(artefacts: Mapping[str, Artefact]) -> dict[str, list[Artefact]]:
     """Which artefacts stand on which page, documents in the order of the table and groups in that above."""
     documents = list(dict.fromkeys(map(document, artefacts.values())))
-    known = list(GROUPS)
+    group_names = list(GROUPS)
 
-    def order(each: Artefact) -> tuple[int, int]:
-        return documents.index(document(each)), known.index(each.group) if each.group in known else len(known)
+    def order(artefact: Artefact) -> tuple[int, int]:
+        return documents.index(document(artefact)), group_names.index(
+            artefact.group
+        ) if artefact.group in group_names else len(group_names)
 
-    found: dict[str, list[Artefact]] = {}
-    for each in sorted(artefacts.values(), key=order):
-        found.setdefault(page(each), []).append(each)
-    return found
+    artefacts_by_page: dict[str, list[Artefact]] = {}
+    for artefact in sorted(artefacts.values(), key=order):
+        artefacts_by_page.setdefault(page(artefact), []).append(artefact)
+    return artefacts_by_page
 
 
 def page(artefact: Artefact) -> str:
@@ -70,7 +72,7 @@ def link(artefact: Artefact) -> str:
     return f"[{name(artefact).replace(' ', SPACE)}]({page(artefact)}#{anchor(artefact)})"
 
 
-def requirements(words: str, page: str) -> str:
+def link_requirements(text: str, page: str) -> str:
     """Words of a page with every ID of a requirement or claim as a link to what it says."""
-    there = posixpath.relpath(REQUIREMENTS, posixpath.dirname(page))
-    return REQUIREMENT.sub(lambda found: f"[{found[0]}]({there}#{found[0].lower()})", words)
+    target = posixpath.relpath(REQUIREMENTS, posixpath.dirname(page))
+    return REQUIREMENT.sub(lambda match: f"[{match[0]}]({target}#{match[0].lower()})", text)

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 MARKUP = str.maketrans({letter: f"&#{ord(letter)};" for letter in "&<>|*_$[]`\\"})
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> str:
-    """A Markdown table, its first `words` columns to the left and the others to the right."""
-    lines = [heads, ["---" if place < words else "---:" for place in range(len(heads))], *rows]
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> str:
+    """A Markdown table, its first `text_columns` columns to the left and the others to the right."""
+    lines = [headers, ["---" if column_index < text_columns else "---:" for column_index in range(len(headers))], *rows]
     return "\n".join(f"| {' | '.join(str(cell).replace('|', '&#124;') for cell in line)} |" for line in lines)
 
 
-def cards(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def cards(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of words, whose lines a phone shows as cards."""
-    return f'<div class="cards" markdown="1">\n\n{table(heads, rows, words=len(heads))}\n\n</div>'
+    return f'<div class="cards" markdown="1">\n\n{table(headers, rows, text_columns=len(headers))}\n\n</div>'
 
 
-def text(words: object) -> str:
+def text(value: object) -> str:
     """Words of a file or of code in Markdown, where no letter of theirs is markup."""
-    return " ".join(str(words).split()).translate(MARKUP)
+    return " ".join(str(value).split()).translate(MARKUP)

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from addresses import link, requirements
+from addresses import link, link_requirements
 from cells import cards, text
-from said import measured
+from formatting import format_measured
 
 if TYPE_CHECKING:
     from doxa_replicate import Artefact
@@ -27,75 +27,79 @@ WORST_FIRST = ("FAIL", NOT_RUN, "OPEN", "PASS")
 Row = Mapping[str, Any]  # a verdict, and the "artefact" it comes from
 
 
-def result(artefact: Artefact, results: Path) -> dict[str, Any] | None:
+def load_result(artefact: Artefact, results: Path) -> dict[str, Any] | None:
     """The kept result at full size; None where there is none."""
     path = results / f"{artefact.name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-def judged(artefact: Artefact, found: Mapping[str, Any] | None) -> Iterator[Row]:
+def verdict_rows(artefact: Artefact, result: Mapping[str, Any] | None) -> Iterator[Row]:
     """Each claim of an artefact with its verdict, which is that it is not run where there is no result."""
-    if found is not None:
-        yield from ({**verdict, "artefact": artefact.name} for verdict in found["verdicts"])
+    if result is not None:
+        yield from ({**verdict, "artefact": artefact.name} for verdict in result["verdicts"])
         return
     for claim in artefact.claims:
-        yield {**claim.judged(None, None), "verdict": NOT_RUN, "artefact": artefact.name}
+        yield {**claim.judge(None, None), "verdict": NOT_RUN, "artefact": artefact.name}
 
 
-def every(artefacts: Mapping[str, Artefact], results: Path) -> Iterator[Row]:
+def all_verdict_rows(artefacts: Mapping[str, Artefact], results: Path) -> Iterator[Row]:
     """Each claim of each artefact."""
     for artefact in artefacts.values():
-        yield from judged(artefact, result(artefact, results))
+        yield from verdict_rows(artefact, load_result(artefact, results))
 
 
 def tally(artefacts: Mapping[str, Artefact], results: Path) -> Counter[str]:
     """How many claims have each verdict; one that several artefacts judge holds where it holds in all of them."""
     verdicts: dict[str, set[str]] = {}
-    for row in every(artefacts, results):
+    for row in all_verdict_rows(artefacts, results):
         verdicts.setdefault(row["claim"], set()).add(row["verdict"])
-    return Counter(next(each for each in WORST_FIRST if each in some) for some in verdicts.values())
+    return Counter(
+        next(verdict for verdict in WORST_FIRST if verdict in claim_verdicts) for claim_verdicts in verdicts.values()
+    )
 
 
-def counted(found: Counter[str]) -> str:
+def count_sentence(counts: Counter[str]) -> str:
     """What became of all claims, in a sentence."""
-    parts = [f"{found[verdict]} {words[found[verdict] > 1]}" for verdict, words in VERDICTS.items() if found[verdict]]
+    parts = [
+        f"{counts[verdict]} {phrases[counts[verdict] > 1]}" for verdict, phrases in VERDICTS.items() if counts[verdict]
+    ]
     if not parts:
         return "No claim is judged yet."
-    every = sum(found.values())
+    total = sum(counts.values())
     return (
-        f"Of {every} claim{'s' if every > 1 else ''} {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}."
+        f"Of {total} claim{'s' if total > 1 else ''} {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}."
     )
 
 
 def as_table(rows: Sequence[Row], page: str, artefacts: Mapping[str, Artefact] | None = None) -> str:
     """A claim a line on a page, with a link to where it is shown if `artefacts` are given."""
-    lines = [_line(row, page) for row in rows]
-    heads = ["claim", "verdict", "what it says", "what was found"]
+    lines = [_claim_cells(row, page) for row in rows]
+    headers = ["claim", "verdict", "what it says", "what was found"]
     if artefacts is not None:
-        heads.append("shown in")
+        headers.append("shown in")
         lines = [[*line, link(artefacts[row["artefact"]])] for line, row in zip(lines, rows, strict=True)]
-    return cards(heads, lines)
+    return cards(headers, lines)
 
 
 def badge(verdict: str) -> str:
     return f'<b class="verdict {verdict.partition(" ")[0].lower()}">{verdict}</b>'
 
 
-def seeds(these: Sequence[int]) -> str:
-    return f"{len(these)} seed{'s' if len(these) > 1 else ''}" if these else ""
+def seeds_text(seeds: Sequence[int]) -> str:
+    return f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}" if seeds else ""
 
 
-def order(claim: str) -> list[tuple[int, str]]:
+def claim_order(claim: str) -> list[tuple[int, str]]:
     """C-WU-3 before C-WU-21."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", claim)]
 
 
-def _line(row: Row, page: str) -> list[str]:
-    aside = "; ".join(each for each in (seeds(row["seeds"]), text(row["setting"])) if each)
-    found = "–" if row["verdict"] == NOT_RUN else measured(row["value"], row["se"])
+def _claim_cells(row: Row, page: str) -> list[str]:
+    small_print = "; ".join(each for each in (seeds_text(row["seeds"]), text(row["setting"])) if each)
+    measured_text = "–" if row["verdict"] == NOT_RUN else format_measured(row["value"], row["se"])
     return [
-        requirements(text(row["claim"]), page),
+        link_requirements(text(row["claim"]), page),
         badge(row["verdict"]),
         f"{text(row['words'])} <small>{text(row['criterion'])}</small>",
-        f"{found} <small>{aside}</small>" if aside else found,
+        f"{measured_text} <small>{small_print}</small>" if small_print else measured_text,
     ]

@@ -18,11 +18,11 @@ class PublicNames(griffe.Extension):
         if pkg.path != "doxa":
             return
         for defined, name in owners(rooms()).items():
-            if name.word == "TABLE":
+            if name.short_name == "TABLE":
                 continue
-            found = pkg[defined.removeprefix("doxa.")]
-            found.name = name.word
-            found.parent = pkg if name.room == "doxa" else pkg[name.room.removeprefix("doxa.")]
+            public_object = pkg[defined.removeprefix("doxa.")]
+            public_object.name = name.short_name
+            public_object.parent = pkg if name.room == "doxa" else pkg[name.room.removeprefix("doxa.")]
 
 
 class Defaults(griffe.Extension):
@@ -44,12 +44,12 @@ class Equations(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Mark the equations of one docstring."""
         if obj.docstring is not None:
-            obj.docstring.value = marked(obj.docstring.value)
+            obj.docstring.value = mark_equations(obj.docstring.value)
 
 
-def marked(words: str) -> str:
+def mark_equations(docstring: str) -> str:
     """Markdown in which every paragraph after the first that does not end a sentence is a block of its own."""
-    first, *others = re.split(r"\n\s*\n", words)
+    first, *others = re.split(r"\n\s*\n", docstring)
     return "\n\n".join([first, *(_block(p) if _is_equation(p) else p for p in others)])
 
 

@@ -22,10 +22,10 @@ NET = re.compile(r"\d+(-\d+)+|LeNet-5")
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in the page."""
-    return rendered(markdown) if page.meta.get("generated") else markdown
+    return fill_in(markdown) if page.meta.get("generated") else markdown
 
 
-def rendered(markdown: str) -> str:
+def fill_in(markdown: str) -> str:
     """The Markdown of a page with every call in double braces replaced by what it gives."""
     return jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(markdown).render(**FUNCTIONS)
 
@@ -55,15 +55,15 @@ def answer(question: str, which: int | None = None, file: str | None = None) -> 
 
     `file` names another machine's answer.
     """
-    from doxa_bench.asking import tables
+    from doxa_bench.runner import result_tables
 
-    found = tables(question, bench(file or question))
+    tables = result_tables(question, bench(file or question))
     if which is not None:
-        return _markdown(found[which])
+        return _markdown(tables[which])
     parts = []
-    for each in found:
-        notes = "\n".join(f"- {note}" for note in each.notes)
-        parts += [f"{each.title}:", _markdown(each), *([notes] if notes else [])]
+    for bench_table in tables:
+        notes = "\n".join(f"- {note}" for note in bench_table.notes)
+        parts += [f"{bench_table.title}:", _markdown(bench_table), *([notes] if notes else [])]
     return "\n\n".join(parts)
 
 
@@ -77,18 +77,18 @@ def mnist_score(weight: float, score: str) -> str:
 
 def mnist_best() -> float:
     """The KL weight with the lowest validation NLL."""
-    found = bench("mnist_ten_epochs")["validation_nll"]
-    return float(min(found, key=found.get))
+    nll_by_weight = bench("mnist_ten_epochs")["validation_nll"]
+    return float(min(nll_by_weight, key=nll_by_weight.get))
 
 
 def stamp(name: str) -> str:
     """Where the numbers of a benchmark come from."""
-    found = bench(name)
-    versions = ", ".join(f"{k} {v}" for k, v in found["versions"].items())
-    seeds = ", ".join(map(str, found["seeds"]))
+    result = bench(name)
+    versions = ", ".join(f"{k} {v}" for k, v in result["versions"].items())
+    seeds = ", ".join(map(str, result["seeds"]))
     return (
-        f"*{versions}; {found['device']}; seeds {seeds}; {found['seconds']:.0f} s in all; commit "
-        f"`{found['commit']}`; `results/bench/{name}.json`.*"
+        f"*{versions}; {result['device']}; seeds {seeds}; {result['seconds']:.0f} s in all; commit "
+        f"`{result['commit']}`; `results/bench/{name}.json`.*"
     )
 
 
@@ -117,9 +117,9 @@ def scaling(device: str) -> str:
 
 def scaling_points(device: str) -> str:
     """Every point of the curves."""
-    from doxa_bench.asking import tables
+    from doxa_bench.runner import result_tables
 
-    return _markdown(tables("scaling", bench(f"scaling_{device}"))[0])
+    return _markdown(result_tables("scaling", bench(f"scaling_{device}"))[0])
 
 
 def scaling_parts(device: str) -> str:
@@ -131,14 +131,14 @@ def scaling_parts(device: str) -> str:
         work = f"{p['width']:,}", f"{p['nets']}", f"{p['samples']}", p["noise"]
         spent = (f"{1e6 * p['parts'][n] / p['nets']:,.0f}" if n in p["parts"] else "–" for n in names)
         rows.append((*work, *spent, f"{1e6 * p['seconds'] / p['nets']:,.0f}"))
-    return table(("width", "K", "S", "noise", *(f"{n}, µs" for n in names), "step, µs"), rows, words=0)
+    return table(("width", "K", "S", "noise", *(f"{n}, µs" for n in names), "step, µs"), rows, text_columns=0)
 
 
 def _is_telling(point: dict[str, Any]) -> bool:
     """Whether a point is at an end of its curve, or where it turns."""
-    alone = point["nets"] == point["samples"] == 1
+    is_single = point["nets"] == point["samples"] == 1
     return (
-        (alone and point["width"] in (100, 400, 1200, 4000))
+        (is_single and point["width"] in (100, 400, 1200, 4000))
         or 2 in (point["nets"], point["samples"])
         or (point["nets"] == 64 or point["samples"] == 32)
     )
@@ -146,34 +146,34 @@ def _is_telling(point: dict[str, Any]) -> bool:
 
 def scaled(device: str, what: str, width: int, nets: int = 1, samples: int = 1, noise: str = "shared") -> str:
     """One number of the curves, by a name below; of one net, and "draw" and "descend" in nanoseconds a weight."""
-    wanted = {"width": width, "nets": nets, "samples": samples, "noise": noise}
+    point_key = {"width": width, "nets": nets, "samples": samples, "noise": noise}
     content = bench(f"scaling_{device}")
     points, floor = content["points"], content["floor"]["belief"]
-    found = next(p for p in points if wanted.items() <= p.items())
-    alone = next(p for p in points if {**wanted, "nets": 1, "samples": 1}.items() <= p.items())
+    point = next(p for p in points if point_key.items() <= p.items())
+    single_point = next(p for p in points if {**point_key, "nets": 1, "samples": 1}.items() <= p.items())
     # Gains compare ratios to the plain net, measured in the same rounds: no hour is faster than another.
     values = {
-        "ratio": f"{found['ratio']:.2f}",
-        "microseconds": f"{1e6 * found['seconds']:,.0f}",
-        "plain_microseconds": f"{1e6 * found['plain_seconds']:,.0f}",
-        "nanoseconds": f"{1e9 * found['seconds'] / found['weights'] / nets:.1f}",
-        "vectors": f"{found['bytes'] / (4 * found['weights'] * nets):.1f}",
-        "vectors_above": f"{(found['bytes'] - floor) / (4 * found['weights'] * nets):.1f}",
-        "plain_vectors": f"{found['plain_bytes'] / (4 * found['weights']):.1f}",
-        "gain": f"{alone['ratio'] / found['ratio']:.2f}",
-        "draw": f"{1e9 * found['parts'].get('draw', 0) / found['weights'] / nets / samples:.1f}",
-        "descend": f"{1e9 * found['parts'].get('descend', 0) / found['weights'] / nets:.1f}",
-        "page_faults": f"{found.get('page_faults', 0):,.0f}",
-        "times_alone": f"{found['ratio'] / alone['ratio']:.2f}",
+        "ratio": f"{point['ratio']:.2f}",
+        "microseconds": f"{1e6 * point['seconds']:,.0f}",
+        "plain_microseconds": f"{1e6 * point['plain_seconds']:,.0f}",
+        "nanoseconds": f"{1e9 * point['seconds'] / point['weights'] / nets:.1f}",
+        "vectors": f"{point['bytes'] / (4 * point['weights'] * nets):.1f}",
+        "vectors_above": f"{(point['bytes'] - floor) / (4 * point['weights'] * nets):.1f}",
+        "plain_vectors": f"{point['plain_bytes'] / (4 * point['weights']):.1f}",
+        "gain": f"{single_point['ratio'] / point['ratio']:.2f}",
+        "draw": f"{1e9 * point['parts'].get('draw', 0) / point['weights'] / nets / samples:.1f}",
+        "descend": f"{1e9 * point['parts'].get('descend', 0) / point['weights'] / nets:.1f}",
+        "page_faults": f"{point.get('page_faults', 0):,.0f}",
+        "times_alone": f"{point['ratio'] / single_point['ratio']:.2f}",
     }
     return values[what]
 
 
 def times_weights(narrow: int, wide: int) -> str:
     """How many times as many weights a wider net of the curves has."""
-    from doxa_bench.scaling import Point
+    from doxa_bench.scaling import WorkloadPoint
 
-    return f"{Point(wide).weights / Point(narrow).weights:.0f}"
+    return f"{WorkloadPoint(wide).weights / WorkloadPoint(narrow).weights:.0f}"
 
 
 def scaling_floor(device: str, kind: str) -> str:
@@ -194,7 +194,7 @@ def data_sets() -> str:
         (f"[`{c.name}`](#{anchor(c.name)})", c.task, f"{c.rows:,}", _shape(c.shape), _bytes(c.bytes))
         for c in data.cards()
     ]
-    return table(("name", "task", "rows", "a row", "files"), rows, words=2)
+    return table(("name", "task", "rows", "a row", "files"), rows, text_columns=2)
 
 
 def data_cards() -> str:
@@ -229,18 +229,21 @@ def _command(path: str, command: Any) -> list[str]:
     inner = getattr(command, "commands", {})
     if inner:
         return [part for name, each in inner.items() for part in _command(f"{path} {name}", each)]
-    said = [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
+    paragraphs = [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
     options, arguments = [], []
     for parameter in command.params:
         if parameter.param_type_name == "argument":
             arguments.append(f" {parameter.metavar}" if parameter.required else f" [{parameter.metavar}]")
         elif parameter.name != "help":
             options.append((_flags(parameter), parameter.help, _default(parameter)))
-    lines = [f"### {path}", "", "```", f"{path}{''.join(arguments)} [OPTIONS]", "```", "", "\n\n".join(said)]
+    lines = [f"### {path}", "", "```", f"{path}{''.join(arguments)} [OPTIONS]", "```", "", "\n\n".join(paragraphs)]
     listed = [p for p in command.params if p.param_type_name == "argument"]
     lines += [""] if listed else []
     lines += [f"- `{p.metavar}`: {p.help}" for p in listed]
-    return ["\n".join(lines), *([table(("option", "what it does", "default"), options, words=3)] if options else [])]
+    return [
+        "\n".join(lines),
+        *([table(("option", "what it does", "default"), options, text_columns=3)] if options else []),
+    ]
 
 
 def _flags(option: Any) -> str:
@@ -249,20 +252,20 @@ def _flags(option: Any) -> str:
 
 
 def _default(option: Any) -> str:
-    said = option.show_default
-    if isinstance(said, str):
-        return said
-    return f"{option.default}" if said and option.default is not None else ""
+    shown_default = option.show_default
+    if isinstance(shown_default, str):
+        return shown_default
+    return f"{option.default}" if shown_default and option.default is not None else ""
 
 
-def _markdown(found: Any) -> str:
-    rows = [[_unbroken(cell) for cell in row] for row in found.rows]
-    return table([_unbroken(head) for head in found.heads], rows, found.words)
+def _markdown(bench_table: Any) -> str:
+    rows = [[_unbroken(cell) for cell in row] for row in bench_table.rows]
+    return table([_unbroken(head) for head in bench_table.headers], rows, bench_table.text_columns)
 
 
 def _unbroken(cell: str) -> str:
     """The name of a net with hyphens at which no line breaks."""
-    return NET.sub(lambda found: found.group().replace("-", "‑"), cell)
+    return NET.sub(lambda match: match.group().replace("-", "‑"), cell)
 
 
 def _shape(shape: Sequence[int]) -> str:

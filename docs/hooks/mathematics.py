@@ -15,9 +15,9 @@ def on_page_content(content: str, **_: Any) -> str:
     return FORMULA.sub(_formula, content)
 
 
-def _formula(found: re.Match[str]) -> str:
+def _formula(match: re.Match[str]) -> str:
     from latex2mathml.converter import convert
 
-    block = found[1] == "div"
-    mathml = convert(html.unescape(found[2]).strip(), display="block" if block else "inline")
+    block = match[1] == "div"
+    mathml = convert(html.unescape(match[2]).strip(), display="block" if block else "inline")
     return f'<div class="formula">{mathml}</div>' if block else mathml

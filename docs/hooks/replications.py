@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import addresses
 import claims
 from cells import cards, text
-from said import duration, reference, setting
-from shown import shown
+from formatting import duration, reference, setting
+from page_elements import render_elements
 
 if TYPE_CHECKING:
     from doxa_replicate import Artefact
@@ -22,12 +22,12 @@ SUMMARY = "replications.md"
 
 def on_config(config: Any) -> Any:
     """Put the pages below the summary in the navigation, those of a document together."""
-    below: dict[str, list[dict[str, str]]] = {}
+    nav_by_document: dict[str, list[dict[str, str]]] = {}
     for path, members in addresses.pages(artefacts()).items():
-        below.setdefault(addresses.document(members[0]), []).append({addresses.group(members[0])[0]: path})
-    place = config.nav.index({"Replications": SUMMARY})
-    documents = [{document: some} for document, some in below.items()]
-    config.nav[place] = {"Replications": [{"Every claim": SUMMARY}, *documents]}
+        nav_by_document.setdefault(addresses.document(members[0]), []).append({addresses.group(members[0])[0]: path})
+    nav_index = config.nav.index({"Replications": SUMMARY})
+    documents = [{document: nav_pages} for document, nav_pages in nav_by_document.items()]
+    config.nav[nav_index] = {"Replications": [{"Every claim": SUMMARY}, *documents]}
     return config
 
 
@@ -46,86 +46,92 @@ def artefacts() -> Mapping[str, Artefact]:
     return TABLE
 
 
-def pages(known: Mapping[str, Artefact], results: Path) -> dict[str, str]:
+def pages(all_artefacts: Mapping[str, Artefact], results: Path) -> dict[str, str]:
     """The Markdown of every page by its path: the artefacts of a group, run or not."""
-    found = {}
-    for path, members in addresses.pages(known).items():
-        title, words = addresses.group(members[0])
-        sections = [section(each, claims.result(each, results)) for each in members]
-        found[path] = _joined(f"# {addresses.document(members[0])}: {title}", words, *sections) + "\n"
-    return found
+    markdown_by_path = {}
+    for path, members in addresses.pages(all_artefacts).items():
+        title, first_sentence = addresses.group(members[0])
+        sections = [section(artefact, claims.load_result(artefact, results)) for artefact in members]
+        markdown_by_path[path] = (
+            _join_parts(f"# {addresses.document(members[0])}: {title}", first_sentence, *sections) + "\n"
+        )
+    return markdown_by_path
 
 
-def section(artefact: Artefact, found: Mapping[str, Any] | None) -> str:
+def section(artefact: Artefact, result: Mapping[str, Any] | None) -> str:
     """An artefact beside the document: its values, ours, the verdicts, what was chosen, and where it comes from."""
-    said: Mapping[str, Any] = found or {
+    record: Mapping[str, Any] = result or {
         "reference": artefact.reference,
         "left_open": artefact.left_open,
         "departures": artefact.departures.get("full", ()),
     }
-    anchor, rows = addresses.anchor(artefact), list(claims.judged(artefact, found))
-    return _joined(
+    anchor, rows = addresses.anchor(artefact), list(claims.verdict_rows(artefact, result))
+    return _join_parts(
         f"## {addresses.name(artefact)} {{ #{anchor} }}",
         f"**{text(artefact.title)}.**",
-        _part("What the document reports", reference(said["reference"])),
-        _part("What was found", shown(artefact.show(found), anchor) if found else _not_run(artefact)),
+        _part("What the document reports", reference(record["reference"])),
+        _part("What was found", render_elements(artefact.show(result), anchor) if result else _not_run(artefact)),
         _part("Claims", claims.as_table(rows, addresses.page(artefact)) if rows else ""),
-        _part("What was left open, and what was chosen", _list(said["left_open"])),
-        _part("Where this is not what the document did", _list(said["departures"])),
-        _part("How to run it again", f"```sh\n{command(artefact, found)}\n```"),
-        stamp(artefact, found) if found else "",
+        _part("What was left open, and what was chosen", _list(record["left_open"])),
+        _part("Where this is not what the document did", _list(record["departures"])),
+        _part("How to run it again", f"```sh\n{command(artefact, result)}\n```"),
+        stamp(artefact, result) if result else "",
     )
 
 
-def stamp(artefact: Artefact, found: Mapping[str, Any]) -> str:
+def stamp(artefact: Artefact, result: Mapping[str, Any]) -> str:
     """Where the numbers of a result come from."""
     origin = [
-        text(", ".join(f"{k} {v}" for k, v in found["versions"].items())),
-        text(found["device"]),
-        claims.seeds(found["seeds"]),
-        duration(found["seconds"]),
-        f"commit `{found['commit']}`" if found["commit"] else "",
+        text(", ".join(f"{k} {v}" for k, v in result["versions"].items())),
+        text(result["device"]),
+        claims.seeds_text(result["seeds"]),
+        duration(result["seconds"]),
+        f"commit `{result['commit']}`" if result["commit"] else "",
         f"`results/{artefact.name}.json`",
-        f"requirements {addresses.requirements(text(', '.join(found['rows'])), addresses.page(artefact))}",
+        f"requirements {addresses.link_requirements(text(', '.join(result['rows'])), addresses.page(artefact))}",
     ]
     origin = [each for each in origin if each]
-    settings = "; ".join(f"{k.replace('_', ' ')} {setting(v)}" for k, v in found["settings"].items())
+    settings = "; ".join(f"{k.replace('_', ' ')} {setting(v)}" for k, v in result["settings"].items())
     return f'<p class="stamp" markdown="span">{"; ".join(origin)}. Settings: {text(settings)}.</p>'
 
 
-def command(artefact: Artefact, found: Mapping[str, Any] | None) -> str:
+def command(artefact: Artefact, result: Mapping[str, Any] | None) -> str:
     """The one command that gives the result again."""
-    elsewhere = found is not None and not found["device"].startswith("CPU")
-    return f"doxa replicate {artefact.name} --full{' --device cuda' if elsewhere else ''} --out results"
+    on_gpu = result is not None and not result["device"].startswith("CPU")
+    return f"doxa replicate {artefact.name} --full{' --device cuda' if on_gpu else ''} --out results"
 
 
 def count() -> str:
     """How many claims there are, and what became of them."""
-    return claims.counted(claims.tally(artefacts(), RESULTS))
+    return claims.count_sentence(claims.tally(artefacts(), RESULTS))
 
 
 def every_claim() -> str:
     """Every claim in a line, with what decided it and where it is shown."""
-    rows = sorted(claims.every(artefacts(), RESULTS), key=lambda row: claims.order(row["claim"]))
+    rows = sorted(claims.all_verdict_rows(artefacts(), RESULTS), key=lambda row: claims.claim_order(row["claim"]))
     return claims.as_table(rows, SUMMARY, artefacts()) if rows else ""
 
 
 def every_replication() -> str:
     """Every table and figure in a line."""
     rows = []
-    for each in artefacts().values():
-        found = claims.result(each, RESULTS)
-        told = Counter(row["verdict"] for row in claims.judged(each, found))
-        verdicts = ", ".join(f"{told[verdict]} {claims.badge(verdict)}" for verdict in claims.VERDICTS if told[verdict])
-        ran = f"{text(found['device'])}, {duration(found['seconds'])}" if found else claims.NOT_RUN
-        asked = addresses.requirements(text(", ".join(each.rows)), SUMMARY)
-        title = f"{text(each.title)} <small>{asked}</small>"
-        rows.append((addresses.link(each), verdicts or "no claim", title, ran))
+    for artefact in artefacts().values():
+        result = claims.load_result(artefact, RESULTS)
+        verdict_counts = Counter(row["verdict"] for row in claims.verdict_rows(artefact, result))
+        verdicts = ", ".join(
+            f"{verdict_counts[verdict]} {claims.badge(verdict)}"
+            for verdict in claims.VERDICTS
+            if verdict_counts[verdict]
+        )
+        run_text = f"{text(result['device'])}, {duration(result['seconds'])}" if result else claims.NOT_RUN
+        requirement_links = addresses.link_requirements(text(", ".join(artefact.requirements)), SUMMARY)
+        title = f"{text(artefact.title)} <small>{requirement_links}</small>"
+        rows.append((addresses.link(artefact), verdicts or "no claim", title, run_text))
     return cards(("replication", "claims", "what it shows, and for which requirements", "run on, in"), rows)
 
 
 def _not_run(artefact: Artefact) -> str:
-    return f"*{claims.NOT_RUN.capitalize()} at full size, which takes {text(artefact.takes[1])}.*"
+    return f"*{claims.NOT_RUN.capitalize()} at full size, which takes {text(artefact.durations[1])}.*"
 
 
 def _part(title: str, content: str) -> str:
@@ -137,5 +143,5 @@ def _list(sentences: Any) -> str:
     return "\n".join(f"- {text(each)}" for each in sentences)
 
 
-def _joined(*parts: str) -> str:
+def _join_parts(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)

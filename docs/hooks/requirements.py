@@ -48,12 +48,12 @@ def once_shown(folder: Path = FOLDER) -> list[str]:
     return (folder / ONCE_SHOWN).read_text(encoding="utf-8").split()
 
 
-def noted(before: Sequence[str], documents: Mapping[str, Entries]) -> list[str]:
+def add_newly_shown(before: Sequence[str], documents: Mapping[str, Entries]) -> list[str]:
     """These IDs and behind them, each once, those that are shown now."""
-    return list(dict.fromkeys([*before, *shown(documents)]))
+    return list(dict.fromkeys([*before, *shown_ids(documents)]))
 
 
-def shown(documents: Mapping[str, Entries]) -> Iterator[str]:
+def shown_ids(documents: Mapping[str, Entries]) -> Iterator[str]:
     """The IDs of what is shown, in whole or in part."""
     for entries in documents.values():
         yield from (name for name, entry in entries.items() if state(entry) != "open")
@@ -80,31 +80,31 @@ def counts(documents: Mapping[str, Entries]) -> str:
     """A line for each document: its requirements and claims, and how many are shown, partly shown and open."""
     rows = []
     for name, entries in documents.items():
-        found = Counter(map(state, entries.values()))
-        rows.append((DOCUMENTS[name][0], len(entries), *(found[each] for each in STATES)))
+        counts_by_state = Counter(map(state, entries.values()))
+        rows.append((DOCUMENTS[name][0], len(entries), *(counts_by_state[each] for each in STATES)))
     return table(("document", "in all", *STATES), rows)
 
 
-def sections(documents: Mapping[str, Entries], known: Mapping[str, Artefact]) -> str:
+def sections(documents: Mapping[str, Entries], all_artefacts: Mapping[str, Artefact]) -> str:
     """For each document a heading, a sentence, and a table of what it asks for."""
     parts = []
     for name, entries in documents.items():
-        title, words = DOCUMENTS[name]
-        rows = [_row(*each, known) for each in entries.items()]
-        parts += [f"## {title}", words, cards(("ID", "what it asks for", "shown by"), rows)]
+        title, first_sentence = DOCUMENTS[name]
+        rows = [_row(*each, all_artefacts) for each in entries.items()]
+        parts += [f"## {title}", first_sentence, cards(("ID", "what it asks for", "shown by"), rows)]
     return "\n\n".join(parts)
 
 
-def reference(words: str, known: Mapping[str, Artefact]) -> str:
+def reference(reference_text: str, all_artefacts: Mapping[str, Artefact]) -> str:
     """A page, or a result that has a page, as a link; tests and other results by their names."""
-    if words.startswith("docs/"):
-        return _page(words.removeprefix("docs/"))
-    artefact = known.get(words.removeprefix("results/").removesuffix(".json"))
-    return link(artefact) if artefact else _file(words)
+    if reference_text.startswith("docs/"):
+        return _page(reference_text.removeprefix("docs/"))
+    artefact = all_artefacts.get(reference_text.removeprefix("results/").removesuffix(".json"))
+    return link(artefact) if artefact else _file(reference_text)
 
 
-def _row(name: str, entry: Entry, known: Mapping[str, Artefact]) -> tuple[str, str, str]:
-    parts = [reference(each, known) for each in entry.get("shown", ())]
+def _row(name: str, entry: Entry, all_artefacts: Mapping[str, Artefact]) -> tuple[str, str, str]:
+    parts = [reference(each, all_artefacts) for each in entry.get("shown", ())]
     if entry.get("open"):
         parts.append(f"*open: {text(entry['open'])}*")
     return f'<a id="{name.lower()}"></a>{name}', text(entry["says"]), "<br>".join(parts)
@@ -115,14 +115,14 @@ def _page(address: str) -> str:
     return f"[{': '.join(each.replace('-', ' ') for each in (name, anchor) if each)}]({address})"
 
 
-def _file(words: str) -> str:
+def _file(file_name: str) -> str:
     """A long name that breaks at its joints, where a line is too short for it."""
-    return f"<code>{'<wbr>'.join(map(text, JOINT.split(words)))}</code>"
+    return f"<code>{'<wbr>'.join(map(text, JOINT.split(file_name)))}</code>"
 
 
 def main(folder: Path = FOLDER) -> None:
     """Note what is newly shown."""
-    names = noted(once_shown(folder), read(folder))
+    names = add_newly_shown(once_shown(folder), read(folder))
     (folder / ONCE_SHOWN).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
 
 

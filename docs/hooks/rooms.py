@@ -16,17 +16,17 @@ class Name:
     """A public name: the room it is asked for in, and the module and word it is written down as."""
 
     room: str
-    word: str
+    short_name: str
     module: str
-    written: str
+    defined_name: str
 
     @property
     def public(self) -> str:
-        return f"{self.room}.{self.word}"
+        return f"{self.room}.{self.short_name}"
 
     @property
     def defined(self) -> str:
-        return f"{self.module}.{self.written}"
+        return f"{self.module}.{self.defined_name}"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Room:
     """A package or module with its docstring, its names in the order of a page, and the rooms it leads to."""
 
     path: str
-    words: str
+    docstring: str
     names: tuple[Name, ...]
     rooms: tuple[str, ...] = ()
 
@@ -46,23 +46,23 @@ class Room:
 def rooms(source: Path = SOURCE) -> dict[str, Room]:
     """Every room by its path: `doxa` first, then the open modules, then the packages that have an `__all__`."""
     packages = {_dotted(p.parent, source): p for p in sorted((source / "doxa").rglob("__init__.py"))}
-    found = {"doxa": _package("doxa", packages["doxa"], packages)}
+    rooms_by_path = {"doxa": _package("doxa", packages["doxa"], packages)}
     for path in OPEN:
-        found[path] = _module(path, source / f"{path.replace('.', '/')}.py")
+        rooms_by_path[path] = _module(path, source / f"{path.replace('.', '/')}.py")
     for path, file in packages.items():
         room = _package(path, file, packages)
         if room.names:
-            found.setdefault(path, room)
-    return found
+            rooms_by_path.setdefault(path, room)
+    return rooms_by_path
 
 
-def owners(found: dict[str, Room]) -> dict[str, Name]:
+def owners(rooms_by_path: dict[str, Room]) -> dict[str, Name]:
     """For each object, by where it is defined, the one name under which it is described: the first room's."""
-    first: dict[str, Name] = {}
-    for room in found.values():
+    owner_by_object: dict[str, Name] = {}
+    for room in rooms_by_path.values():
         for name in room.names:
-            first.setdefault(name.defined, name)
-    return first
+            owner_by_object.setdefault(name.defined, name)
+    return owner_by_object
 
 
 def _package(path: str, file: Path, packages: dict[str, Path]) -> Room:
@@ -75,23 +75,23 @@ def _package(path: str, file: Path, packages: dict[str, Path]) -> Room:
         for alias in node.names
     }
     names, inner = [], []
-    for word in public:
-        module, written = imported.get(word, (path, word))
-        if f"{module}.{written}" in packages and f"{module}.{written}" == f"{path}.{word}":
-            inner.append(f"{path}.{word}")
+    for short_name in public:
+        module, defined_name = imported.get(short_name, (path, short_name))
+        if f"{module}.{defined_name}" in packages and f"{module}.{defined_name}" == f"{path}.{short_name}":
+            inner.append(f"{path}.{short_name}")
         else:
-            names.append(Name(path, word, module, written))
+            names.append(Name(path, short_name, module, defined_name))
     return Room(path, ast.get_docstring(tree) or "", _ordered(names), tuple(inner))
 
 
 def _module(path: str, file: Path) -> Room:
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    words = [
+    defined_names = [
         node.name
         for node in tree.body
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
     ]
-    public = _all(tree) or words
+    public = _all(tree) or defined_names
     return Room(path, ast.get_docstring(tree) or "", tuple(Name(path, w, path, w) for w in public))
 
 
@@ -104,7 +104,7 @@ def _all(tree: ast.Module) -> list[str]:
 
 def _ordered(names: list[Name]) -> tuple[Name, ...]:
     """What is called comes first, then the types, then constants; otherwise as `__all__` has them."""
-    return tuple(sorted(names, key=lambda n: (n.word.isupper(), n.word[0].isupper())))
+    return tuple(sorted(names, key=lambda n: (n.short_name.isupper(), n.short_name[0].isupper())))
 
 
 def _dotted(folder: Path, source: Path) -> str:

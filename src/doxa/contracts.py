@@ -171,10 +171,10 @@ class Problem:
     start: Tensor  # [K, P]
     buffers: Mapping[str, Tensor]  # [K, ·] each
     seeds: tuple[Key, ...]  # K of them
-    together: bool  # whether the nets run as one program
+    vectorized: bool  # whether the nets run as one program
     autocast: Any = None  # a torch dtype, or None
 
-    def light(self) -> Problem:
+    def without_starts(self) -> Problem:
         """The same without its starts, which a gradient has no more use for."""
         return replace(self, start=self.start[:, :0].clone(), buffers={})
 

@@ -32,7 +32,7 @@ class Diverged(DoxaError, ArithmeticError):
         self.troubles = dict(troubles or {})
 
     @classmethod
-    def some(cls, troubles: Mapping[int, str], beliefs: Sequence[Any]) -> Diverged:
+    def of_members(cls, troubles: Mapping[int, str], beliefs: Sequence[Any]) -> Diverged:
         """Members of a fleet, the others of which were trained to the end."""
         each = "; ".join(f"member {k}: {what}" for k, what in sorted(troubles.items()))
         return cls(
@@ -56,7 +56,7 @@ class Interrupted(DoxaError, KeyboardInterrupt):
         self.belief = belief
 
 
-def whole(name: str, value: Any, least: int | None = 1) -> int:
+def require_whole(name: str, value: Any, least: int | None = 1) -> int:
     """A whole number of at least `least`, as a plain int."""
     try:
         number = operator.index(value)
@@ -89,32 +89,34 @@ def require_share(name: str, value: Any) -> None:
         raise BadInput(f"{name} must lie between 0 and 1, 1 excluded; got {value!r}")
 
 
-def nearest(word: str, known: Iterable[str], most: int = 12) -> str:
+def did_you_mean(word: str, candidates: Iterable[str], most: int = 12) -> str:
     """The end of a message about an unknown word: the nearest known one, and the list of them."""
-    names = [str(k) for k in known]
-    meant = " or ".join(repr(shown(name)) for name in _meant(word, names))
-    listed = ", ".join(shown(n, 40) for n in names[:most]) + (f" … ({len(names)} in all)" if len(names) > most else "")
-    return f"{f'; did you mean {meant}?' if meant else ''}; there is: {listed or 'nothing'}"
+    names = [str(k) for k in candidates]
+    suggestions = " or ".join(repr(shorten(name)) for name in _similar_names(word, names))
+    listed = ", ".join(shorten(n, 40) for n in names[:most]) + (
+        f" … ({len(names)} in all)" if len(names) > most else ""
+    )
+    return f"{f'; did you mean {suggestions}?' if suggestions else ''}; there is: {listed or 'nothing'}"
 
 
-def _meant(word: str, names: Collection[str]) -> list[str]:
+def _similar_names(word: str, names: Collection[str]) -> list[str]:
     """The names that go on as the word begins, a group's members too; else the nearest one."""
 
     def plain(name: str) -> str:
         return name.lower().replace("-", "_")
 
-    begun = [
+    with_prefix = [
         name
         for name in names
         if word and any(p.startswith(plain(word)) for p in (plain(name), *plain(name).split("/")))
     ]
-    if 0 < len(begun) <= 3:
-        return begun
+    if 0 < len(with_prefix) <= 3:
+        return with_prefix
     spelled = {plain(name): name for name in names}
     return [spelled[form] for form in difflib.get_close_matches(plain(word), spelled, n=1, cutoff=0.6)]
 
 
-def shown(text: str, length: int = 60) -> str:
+def shorten(text: str, length: int = 60) -> str:
     """A text of any length or kind in one short line."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from doxa.auto import KL_WEIGHTS, RATE, choose
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput, require_whole
 from doxa.judge.recalibration import interval
 from doxa.nets.mlp import mlp
 from doxa.predict.belief import Belief
@@ -49,15 +49,15 @@ class _Bayesian(BaseEstimator):
         self.samples = samples
         self.random_state = random_state
 
-    def _choose(self, x: Array, y: torch.Tensor, outputs: int, classes: bool) -> None:
+    def _fit_committee(self, x: Array, y: torch.Tensor, outputs: int, classes: bool) -> None:
         seed = self.random_state
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
-        hidden = self._checked()
+        hidden = self._hidden_sizes()
         self.scaler_ = StandardScaler().fit(x)
         self.seed_ = int(seed)
-        inputs = self._scaled(x)
-        chosen = choose(
+        inputs = self._scale_inputs(x)
+        choice = choose(
             lambda: mlp(inputs.shape[1], hidden, outputs),
             inputs,
             y,
@@ -70,18 +70,18 @@ class _Bayesian(BaseEstimator):
             seed=self.seed_,
         )
         # In float64 a row's prediction does not depend on the rows it comes with.
-        self.belief_: Belief | None = chosen.belief.to(dtype=torch.float64)
-        self.trials_, self.kl_weight_ = chosen.trials, chosen.kl_weight
-        self.noise_, self.levels_ = chosen.noise, chosen.levels
+        self.belief_: Belief | None = choice.belief.to(dtype=torch.float64)
+        self.trials_, self.kl_weight_ = choice.trials, choice.kl_weight
+        self.noise_, self.levels_ = choice.noise, choice.levels
 
-    def _checked(self) -> tuple[int, ...]:
+    def _hidden_sizes(self) -> tuple[int, ...]:
         """The sizes of the hidden layers; counts of nothing, and what is no number, are refused."""
         if isinstance(self.hidden, str) or not hasattr(self.hidden, "__iter__"):
             raise BadInput(f"hidden must be the sizes of the layers, as in (100, 100); got {self.hidden!r}")
-        whole("samples", self.samples)
-        return tuple(whole("hidden", units) for units in self.hidden)
+        require_whole("samples", self.samples)
+        return tuple(require_whole("hidden", units) for units in self.hidden)
 
-    def _scaled(self, x: Array) -> torch.Tensor:
+    def _scale_inputs(self, x: Array) -> torch.Tensor:
         # Far away every net is a straight line; what overflows a float32 is not worth following there.
         return torch.as_tensor(np.clip(self.scaler_.transform(x), -1e6, 1e6), dtype=torch.float32)
 
@@ -89,7 +89,7 @@ class _Bayesian(BaseEstimator):
         check_is_fitted(self)
         x = validate_data(self, X, reset=False, dtype=np.float64)
         assert self.belief_ is not None
-        return self.belief_.predict(self._scaled(x).double(), self.samples, self.seed_)
+        return self.belief_.predict(self._scale_inputs(x).double(), self.samples, self.seed_)
 
 
 class BayesianRegressor(RegressorMixin, _Bayesian):
@@ -108,19 +108,19 @@ class BayesianRegressor(RegressorMixin, _Bayesian):
         self.target_mean_ = float(targets.mean())
         self.target_scale_ = float(targets.std()) or 1.0
         scaled = torch.as_tensor((targets - self.target_mean_) / self.target_scale_, dtype=torch.float32)
-        self._choose(x, scaled[:, None], 1, classes=False)
+        self._fit_committee(x, scaled[:, None], 1, classes=False)
         return self
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """The predictive mean [N], and with `return_std` the standard deviation of y [N], noise included."""
         draws = self._draws(X)
-        mean = self._unscaled(draws.mean)
-        return (mean, self._spread(draws.std)) if return_std else mean
+        mean = self._unscale_mean(draws.mean)
+        return (mean, self._unscale_std(draws.std)) if return_std else mean
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Array, Array]:
         """The central interval [N], [N] that holds y with probability `level`, calibrated on the rows set aside."""
         lower, upper = interval(self._draws(X), level, self.levels_)
-        return self._unscaled(lower), self._unscaled(upper)
+        return self._unscale_mean(lower), self._unscale_mean(upper)
 
     def log_density(self, X: ArrayLike, y: ArrayLike) -> Array:
         """log p(y | x) of each row [N], in the units of y."""
@@ -128,10 +128,10 @@ class BayesianRegressor(RegressorMixin, _Bayesian):
         scaled = (np.asarray(y, np.float64) - self.target_mean_) / self.target_scale_
         return draws.log_predictive(torch.as_tensor(scaled)[:, None]).numpy() - np.log(self.target_scale_)
 
-    def _unscaled(self, values: torch.Tensor) -> Array:
+    def _unscale_mean(self, values: torch.Tensor) -> Array:
         return values.double().numpy()[:, 0] * self.target_scale_ + self.target_mean_
 
-    def _spread(self, values: torch.Tensor) -> Array:
+    def _unscale_std(self, values: torch.Tensor) -> Array:
         return values.double().numpy()[:, 0] * self.target_scale_
 
 
@@ -151,7 +151,7 @@ class BayesianClassifier(ClassifierMixin, _Bayesian):
         self.classes_ = unique_labels(labels)
         if len(self.classes_) > 1:
             index = torch.as_tensor(np.searchsorted(self.classes_, labels))
-            self._choose(x, index, len(self.classes_), classes=True)
+            self._fit_committee(x, index, len(self.classes_), classes=True)
         else:
             self.belief_ = None  # of one class there is nothing to learn
         return self

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from doxa.errors import BadInput
-from doxa_bench.asking import answers, named, tables, write
 from doxa_bench.questions import TABLE
-from doxa_bench.settings import Settings
-from doxa_bench.tables import Table
+from doxa_bench.runner import measure_question, result_tables, select_questions, write_result
+from doxa_bench.settings import BenchSettings
+from doxa_bench.tables import BenchTable
 
 
 def main() -> None:
@@ -25,40 +25,40 @@ def main() -> None:
         for name, question in TABLE.items():
             print(f"{name:18s}{question.asks} ({question.takes})")
         return
-    settings = Settings(args.rounds, args.quick, args.device, args.only, say)
+    settings = BenchSettings(args.rounds, args.quick, args.device, args.only, say)
     try:
-        names = named(args.questions, args.device)
+        names = select_questions(args.questions, args.device)
         for name in names:
-            ask(name, settings, args.out)
+            measure_and_print(name, settings, args.out)
     except BadInput as error:
         parser.error(str(error))
 
 
-def ask(name: str, settings: Settings, out: Path | None) -> None:
+def measure_and_print(name: str, settings: BenchSettings, out: Path | None) -> None:
     """Measure, keep and print."""
-    found = None
+    result = None
     try:
-        for found in answers(name, settings):
+        for result in measure_question(name, settings):
             if out is not None:
-                write(out, name, found)
+                write_result(out, name, result)
     finally:
-        if found is not None:
-            for table in tables(name, found):
-                print(text(table), end="\n\n")
+        if result is not None:
+            for table in result_tables(name, result):
+                print(plain_text(table), end="\n\n")
 
 
-def say(words: object) -> None:
-    print(words, flush=True)
+def say(text: object) -> None:
+    print(text, flush=True)
 
 
-def text(table: Table) -> str:
+def plain_text(table: BenchTable) -> str:
     """A table in plain letters."""
-    lines = [list(table.heads), *(list(row) for row in table.rows)]
+    lines = [list(table.headers), *(list(row) for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rows = [
         "  ".join(
-            cell.ljust(width) if place < table.words else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            cell.ljust(width) if column_index < table.text_columns else cell.rjust(width)
+            for column_index, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
     ]

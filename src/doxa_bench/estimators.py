@@ -26,8 +26,8 @@ from sklearn.preprocessing import StandardScaler
 from doxa import data
 from doxa.estimators import BayesianClassifier, BayesianRegressor
 from doxa.judge import ece
-from doxa_bench.settings import Settings
-from doxa_bench.tables import Table, with_error
+from doxa_bench.settings import BenchSettings
+from doxa_bench.tables import BenchTable, with_error
 
 PBP = {"bostonHousing": -2.57, "concrete": -3.16, "kin8nm": 0.90, "power-plant": -2.84, "wine-quality-red": -0.97}
 SPLITS = range(5)
@@ -36,33 +36,33 @@ WORKERS = 2
 QUICK = 2  # splits or folds of each set, for a look
 
 
-def ask(settings: Settings) -> Iterator[dict[str, Any]]:
-    of_splits, of_folds = (list(which)[: QUICK if settings.quick else None] for which in (SPLITS, FOLDS))
-    jobs = [("regression", name, split) for name in PBP for split in of_splits if settings.wants(name)]
-    jobs += [("classification", name, fold) for name in CLASSIFICATION for fold in of_folds if settings.wants(name)]
-    found: dict[str, Any] = {
-        "settings": {"splits": of_splits, "folds": of_folds, "workers": WORKERS, "threads": 1, "pbp": PBP},
-        "seeds": of_folds,
+def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
+    splits, folds = (list(indices)[: QUICK if settings.quick else None] for indices in (SPLITS, FOLDS))
+    jobs = [("regression", name, split) for name in PBP for split in splits if settings.wants(name)]
+    jobs += [("classification", name, fold) for name in CLASSIFICATION for fold in folds if settings.wants(name)]
+    result: dict[str, Any] = {
+        "settings": {"splits": splits, "folds": folds, "workers": WORKERS, "threads": 1, "pbp": PBP},
+        "seeds": folds,
         "sets": {},
         "rows": [],
     }
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     expected = Counter(name for _, name, _ in jobs)
     with ProcessPoolExecutor(WORKERS) as pool:
-        for row in pool.map(one, jobs):
+        for row in pool.map(run_job, jobs):
             name = row["set"]
             groups[name].append(row)
-            found["rows"].append({key: value for key, value in row.items() if not isinstance(value, list)})
+            result["rows"].append({key: value for key, value in row.items() if not isinstance(value, list)})
             settings.progress(f"{name}: {len(groups[name])} of {expected[name]}")
             if len(groups[name]) == expected[name]:
-                found["sets"][name] = summary(groups[name])
-                settings.say(f"{name}: " + ", ".join(f"{k} {v['mean']:.4g}" for k, v in found["sets"][name].items()))
-                yield found
+                result["sets"][name] = summarize(groups[name])
+                settings.say(f"{name}: " + ", ".join(f"{k} {v['mean']:.4g}" for k, v in result["sets"][name].items()))
+                yield result
 
 
 def ionosphere() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    found = data.ionosphere()
-    return found.x, found.y
+    dataset = data.ionosphere()
+    return dataset.x, dataset.y
 
 
 CLASSIFICATION: dict[str, Callable[[], Any]] = {
@@ -98,49 +98,49 @@ def classification(name: str, split: int) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         rival = make_pipeline(StandardScaler(), MLPClassifier(random_state=split)).fit(x[train], y[train])
     labels = torch.as_tensor(np.searchsorted(model.classes_, y[test]))
-    found: dict[str, Any] = {"set": name, "seconds": seconds, "kl_weight": model.kl_weight_, "labels": labels.tolist()}
+    row: dict[str, Any] = {"set": name, "seconds": seconds, "kl_weight": model.kl_weight_, "labels": labels.tolist()}
     for prefix, p in (("", model.predict_proba(x[test])), ("mlp_", rival.predict_proba(x[test]))):
         probabilities = torch.as_tensor(p)
-        chosen = probabilities.clamp_min(1e-12)[torch.arange(len(labels)), labels]
-        found[f"{prefix}nll"] = -float(chosen.log().mean())
-        found[f"{prefix}error"] = float((probabilities.argmax(1) != labels).double().mean())
-        found[f"{prefix}probabilities"] = p.tolist()
-    found["nll_below_mlp"] = found["mlp_nll"] - found["nll"]
-    return found
+        true_class_probabilities = probabilities.clamp_min(1e-12)[torch.arange(len(labels)), labels]
+        row[f"{prefix}nll"] = -float(true_class_probabilities.log().mean())
+        row[f"{prefix}error"] = float((probabilities.argmax(1) != labels).double().mean())
+        row[f"{prefix}probabilities"] = p.tolist()
+    row["nll_below_mlp"] = row["mlp_nll"] - row["nll"]
+    return row
 
 
-def one(job: tuple[str, str, int]) -> dict[str, Any]:
+def run_job(job: tuple[str, str, int]) -> dict[str, Any]:
     torch.set_num_threads(1)
     kind, name, split = job
     return {"regression": regression, "classification": classification}[kind](name, split)
 
 
-def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+def summarize(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Mean over splits of every number, and its standard error."""
-    found = {}
+    summary = {}
     for key, value in rows[0].items():
         if isinstance(value, float):
             values = np.array([row[key] for row in rows])
-            found[key] = {"mean": float(values.mean()), "se": float(values.std(ddof=1) / np.sqrt(len(values)))}
+            summary[key] = {"mean": float(values.mean()), "se": float(values.std(ddof=1) / np.sqrt(len(values)))}
     if "labels" in rows[0]:
         labels = torch.tensor([label for row in rows for label in row["labels"]])
         for prefix in ("", "mlp_"):
             pooled = torch.tensor([p for row in rows for p in row[f"{prefix}probabilities"]])
-            found[f"{prefix}ece"] = {"mean": float(ece(pooled, labels)), "se": 0.0}
-    return found
+            summary[f"{prefix}ece"] = {"mean": float(ece(pooled, labels)), "se": 0.0}
+    return summary
 
 
-def show(found: dict[str, Any]) -> list[Table]:
-    published, sets = found["settings"]["pbp"], found["sets"]
+def show(result: dict[str, Any]) -> list[BenchTable]:
+    published, sets = result["settings"]["pbp"], result["sets"]
     scores: tuple[str | None, ...] = ("log_likelihood", None, "rmse", "coverage_90", "seconds")
     rows = [
         (name, *(with_error(sets[name][s]) if s else f"{published[name]:g}" for s in scores))
         for name in published
         if name in sets
     ]
-    heads = ("data", "log-likelihood", "PBP, published", "RMSE", "90 % coverage", "fit, s")
-    regression = Table("Regression, beside probabilistic backpropagation", heads, rows)
+    headers = ("data", "log-likelihood", "PBP, published", "RMSE", "90 % coverage", "fit, s")
+    regression = BenchTable("Regression, beside probabilistic backpropagation", headers, rows)
     scores = ("nll", "mlp_nll", "error", "mlp_error", "ece", "mlp_ece")
     rows = [(name, *(with_error(sets[name][s]) for s in scores if s)) for name in sets if name not in published]
     columns = ("data", "NLL", "MLPClassifier's", "error", "MLPClassifier's", "ECE", "MLPClassifier's")
-    return [regression, Table("Classification, beside scikit-learn's MLPClassifier", columns, rows)]
+    return [regression, BenchTable("Classification, beside scikit-learn's MLPClassifier", columns, rows)]

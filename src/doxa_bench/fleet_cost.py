@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 import doxa
-from doxa_bench.kinds import BATCH, CLASSES
-from doxa_bench.settings import Settings
-from doxa_bench.steps import GAUSSIAN, Believed, plain
-from doxa_bench.tables import Table, number, spread
-from doxa_bench.timing import ratio, seconds
+from doxa_bench.net_kinds import BATCH, CLASSES
+from doxa_bench.settings import BenchSettings
+from doxa_bench.tables import BenchTable, format_number, format_quartiles
+from doxa_bench.timing import ratio_quartiles, seconds
+from doxa_bench.trainables import GAUSSIAN, BeliefTrainer, plain_model
 
 ROUNDS = 15
 NOISES = ("shared", "local", "flipout")
@@ -32,53 +32,65 @@ ALONE = (
 )
 
 
-def ask(settings: Settings) -> Iterator[dict[str, Any]]:
-    rounds = settings.turns(ROUNDS)
-    found: dict[str, Any] = {"settings": {"batch": BATCH, "rounds": rounds}, "fleets": {}}
+def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
+    rounds = settings.round_count(ROUNDS)
+    result: dict[str, Any] = {"settings": {"batch": BATCH, "rounds": rounds}, "fleets": {}}
     for name in CASES:
         for noise in NOISES:
             case = f"{name}, {noise}"
             if settings.wants(case):
-                found["fleets"][case] = gain(name, noise, rounds, settings.device)
-                settings.say(f"{case}: {found['fleets'][case]['gain']:.2f} times faster")
-                yield found
+                result["fleets"][case] = measure_gain(name, noise, rounds, settings.device)
+                settings.say(f"{case}: {result['fleets'][case]['gain']:.2f} times faster")
+                yield result
 
 
-def gain(name: str, noise: str, rounds: int, device: str) -> dict[str, float]:
+def measure_gain(name: str, noise: str, rounds: int, device: str) -> dict[str, float]:
     inputs, width, nets = CASES[name]
     torch.manual_seed(0)
     net = doxa.nets.mlp(inputs, (width, width), CLASSES).to(device)
     x, y = torch.randn(BATCH, inputs, device=device), torch.randint(0, CLASSES, (BATCH,), device=device)
     learner = doxa.learners.variational(GAUSSIAN, doxa.noise.TABLE[noise])
-    fleet, single = Believed(net, (x, y), learner, nets=nets), Believed(net, (x, y), learner)
-    together, alone = (partial(b.step, b.batch(x, y)) for b in (fleet, single))
-    base = partial(plain(net).step, x, y)
-    for step in (together, alone, base):
+    fleet, single = BeliefTrainer(net, (x, y), learner, nets=nets), BeliefTrainer(net, (x, y), learner)
+    fleet_step, single_step = (partial(b.step, b.batch(x, y)) for b in (fleet, single))
+    plain_step = partial(plain_model(net).step, x, y)
+    for step in (fleet_step, single_step, plain_step):
         seconds(step, 3, device)
-    taken = [
-        (seconds(together, 5, device), nets * seconds(alone, 10, device), nets * seconds(base, 10, device))
+    round_seconds = [
+        (
+            seconds(fleet_step, 5, device),
+            nets * seconds(single_step, 10, device),
+            nets * seconds(plain_step, 10, device),
+        )
         for _ in range(rounds)
     ]
-    gains, costs = ratio([b / a for a, b, _ in taken]), ratio([a / c for a, _, c in taken])
+    gains, costs = (
+        ratio_quartiles([b / a for a, b, _ in round_seconds]),
+        ratio_quartiles([a / c for a, _, c in round_seconds]),
+    )
     return {
         "gain": gains["ratio"],
         "low": gains["low"],
         "high": gains["high"],
-        "together_ms": 1e3 * statistics.median(a for a, _, _ in taken),
-        "one_by_one_ms": 1e3 * statistics.median(b for _, b, _ in taken),
-        "plain_ms": 1e3 * statistics.median(c for _, _, c in taken),
+        "together_ms": 1e3 * statistics.median(a for a, _, _ in round_seconds),
+        "one_by_one_ms": 1e3 * statistics.median(b for _, b, _ in round_seconds),
+        "plain_ms": 1e3 * statistics.median(c for _, _, c in round_seconds),
         "ratio": costs["ratio"],
     }
 
 
-def show(found: dict[str, Any]) -> list[Table]:
+def show(result: dict[str, Any]) -> list[BenchTable]:
     rows = []
-    for name, r in found["fleets"].items():
+    for name, r in result["fleets"].items():
         nets, _, noise = name.rpartition(", ")
-        numbers = f"{r['one_by_one_ms']:.1f}", f"{r['together_ms']:.1f}", f"{r['gain']:.2f}", spread(r)
-        rows.append((nets, noise, *numbers, number(r.get("plain_ms"), ".1f"), number(r.get("ratio"))))
-    heads = (
+        numbers = (
+            f"{r['one_by_one_ms']:.1f}",
+            f"{r['together_ms']:.1f}",
+            f"{r['gain']:.2f}",
+            format_quartiles(r),
+        )
+        rows.append((nets, noise, *numbers, format_number(r.get("plain_ms"), ".1f"), format_number(r.get("ratio"))))
+    headers = (
         *("fleet", "noise", "one by one, ms", "together, ms", "times faster", "spread"),
         *("plain nets one by one, ms", "together, times those"),
     )
-    return [Table("A step of every net of a fleet", heads, rows, 2, (ALONE,))]
+    return [BenchTable("A step of every net of a fleet", headers, rows, 2, (ALONE,))]

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 import doxa
 from doxa import search
-from doxa_bench.contenders import evotorch, quiet
-from doxa_bench.growth import grown
-from doxa_bench.kinds import BATCH
-from doxa_bench.steps import Believed
+from doxa_bench.contenders import evotorch, suppress_warnings
+from doxa_bench.net_kinds import BATCH
+from doxa_bench.peak_memory import peak_growth
 from doxa_bench.timing import Step
+from doxa_bench.trainables import BeliefTrainer
 
 SIZE, SCALE = 1000, 0.05
 WIDTHS = (784, 100, 100, 10)
@@ -45,75 +45,75 @@ LEARNERS = {
 }
 
 
-def net(device: str = "cpu") -> nn.Module:
+def make_net(device: str = "cpu") -> nn.Module:
     """784-100-100-10, with the same weights every time."""
     torch.manual_seed(0)
     return doxa.nets.mlp(WIDTHS[0], WIDTHS[1:-1], WIDTHS[-1]).to(device)
 
 
-def garments(device: str = "cpu") -> tuple[Tensor, Tensor]:
+def fashion_mnist_batch(device: str = "cpu") -> tuple[Tensor, Tensor]:
     """The first batch of Fashion-MNIST."""
-    found = doxa.data.fashion_mnist()
-    x = torch.as_tensor(found.images()[0][:BATCH]).flatten(1)
-    return x.to(device), torch.as_tensor(found.y_train[:BATCH]).to(device)
+    dataset = doxa.data.fashion_mnist()
+    x = torch.as_tensor(dataset.images()[0][:BATCH]).flatten(1)
+    return x.to(device), torch.as_tensor(dataset.y_train[:BATCH]).to(device)
 
 
-def generation(case: str, net: nn.Module, x: Tensor, y: Tensor, size: int = SIZE) -> Step:
+def generation_step(case: str, net: nn.Module, x: Tensor, y: Tensor, size: int = SIZE) -> Step:
     """Ask, evaluate and tell, once each call."""
     if case == FLOOR:
-        return floor(net, x, y, size)
+        return floor_step(net, x, y, size)
     if case == RIVAL:
         return evotorch.generation(net, x, y, size, SCALE)
-    belief = Believed(net, (x, y), replace(LEARNERS[case], size=size))
+    belief = BeliefTrainer(net, (x, y), replace(LEARNERS[case], size=size))
     return partial(belief.step, belief.batch(x, y))
 
 
-def floor(net: nn.Module, x: Tensor, y: Tensor, size: int) -> Step:
+def floor_step(net: nn.Module, x: Tensor, y: Tensor, size: int) -> Step:
     """Losses of as many nets, whose weights are there already, by batched products: forward only."""
-    maps = [m for m in net.modules() if isinstance(m, nn.Linear)]
-    generator, most = torch.Generator(x.device).manual_seed(0), AT_ONCE[x.device.type]
+    linear_layers = [m for m in net.modules() if isinstance(m, nn.Linear)]
+    generator, chunk_size = torch.Generator(x.device).manual_seed(0), AT_ONCE[x.device.type]
 
-    def drawn(weight: Tensor) -> Tensor:
+    def draw_weights(weight: Tensor) -> Tensor:
         noise = torch.randn(size, *weight.shape, device=x.device, generator=generator)
         return noise.mul_(SCALE).add_(weight.detach())
 
-    weights = [(drawn(m.weight).mT, drawn(m.bias).unsqueeze(1)) for m in maps]
+    weights = [(draw_weights(m.weight).mT, draw_weights(m.bias).unsqueeze(1)) for m in linear_layers]
 
     @torch.no_grad()
     def step() -> Tensor:
         losses = []
-        for first in range(0, size, most):
-            some = slice(first, min(first + most, size))
-            h = x.expand(some.stop - first, *x.shape)
+        for first in range(0, size, chunk_size):
+            chunk = slice(first, min(first + chunk_size, size))
+            h = x.expand(chunk.stop - first, *x.shape)
             for k, (weight, bias) in enumerate(weights):
-                h = torch.baddbmm(bias[some], h, weight[some])
+                h = torch.baddbmm(bias[chunk], h, weight[chunk])
                 if k < len(weights) - 1:
                     h = h.relu_()
-            found = F.cross_entropy(h.flatten(0, 1), y.repeat(len(h)), reduction="none")
-            losses.append(found.view(len(h), -1).mean(1))
+            row_losses = F.cross_entropy(h.flatten(0, 1), y.repeat(len(h)), reduction="none")
+            losses.append(row_losses.view(len(h), -1).mean(1))
         return torch.cat(losses)
 
     return step
 
 
-def growth(case: str, device: str = "cpu", size: int = SIZE) -> int:
+def measure_growth(case: str, device: str = "cpu", size: int = SIZE) -> int:
     """The growth of the peak of memory in bytes, from before the net exists to after some generations."""
-    x, y = garments(device)
+    x, y = fashion_mnist_batch(device)
 
-    def taken(net: nn.Module, size: int) -> None:
-        step = generation(case, net, x, y, size)
+    def take_generations(net: nn.Module, size: int) -> None:
+        step = generation_step(case, net, x, y, size)
         for _ in range(TIMES):
             step()
 
     small = nn.Sequential(nn.Linear(WIDTHS[0], WIDTHS[-1])).to(device)
-    return grown(lambda: taken(small, 4), lambda: taken(net(device), size), device)
+    return peak_growth(lambda: take_generations(small, 4), lambda: take_generations(make_net(device), size), device)
 
 
 def main() -> None:
     case, device = sys.argv[1:]
     torch.set_num_threads(2)
-    with quiet():
-        print(growth(case, device))
+    with suppress_warnings():
+        print(measure_growth(case, device))
 
 
 if __name__ == "__main__":

@@ -19,14 +19,22 @@ from torch import Tensor, nn
 
 import doxa
 from doxa.engine.contracts import Learner
-from doxa_bench import beside
-from doxa_bench.contenders import Task, quiet
-from doxa_bench.digits import Rows, digits
-from doxa_bench.kinds import BATCH, KINDS, new
-from doxa_bench.settings import Settings
-from doxa_bench.steps import GAUSSIAN, SCALE, Believed, Named, Pupil, even, plain
-from doxa_bench.tables import Table, libraries, number, refusals
-from doxa_bench.timing import figures, in_turn, ratio
+from doxa_bench import comparison
+from doxa_bench.contenders import LearningTask, suppress_warnings
+from doxa_bench.mnist_data import LabeledRows, mnist_splits
+from doxa_bench.net_kinds import BATCH, KINDS, new_net
+from doxa_bench.settings import BenchSettings
+from doxa_bench.tables import BenchTable, format_number, library_notes, missing_library_notes
+from doxa_bench.timing import ratio_quartiles, summarize_pairs, time_in_turn
+from doxa_bench.trainables import (
+    GAUSSIAN,
+    SCALE,
+    BeliefTrainer,
+    NamedTensors,
+    TrainableModel,
+    equal_scales,
+    plain_model,
+)
 
 ROUNDS, EACH = 10, 16  # rounds, and gradients in a round
 STEPS = 31  # rounds of timing
@@ -44,169 +52,187 @@ LEARNERS: dict[str, Learner] = {
     "flipout": variational(GAUSSIAN, doxa.noise.flipout),
 }
 
-Gradients = Callable[[Tensor, Tensor], dict[str, Named]]  # by "mean", and by "rho" where it is known
-Sums = dict[str, dict[str, float]]  # by what, and for each layer
+GradientFunction = Callable[[Tensor, Tensor], dict[str, NamedTensors]]  # by "mean", and by "rho" where it is known
+VarianceSums = dict[str, dict[str, float]]  # by what, and for each layer
 
 
-def ask(settings: Settings) -> Iterator[dict[str, Any]]:
-    rounds = settings.turns(ROUNDS)
-    train, _, _ = digits(settings.device)
-    found: dict[str, Any] = {
+def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
+    rounds = settings.round_count(ROUNDS)
+    train, _, _ = mnist_splits(settings.device)
+    result: dict[str, Any] = {
         "settings": {
-            "net": KINDS[KIND].shown,
+            "net": KINDS[KIND].title,
             "batch": BATCH,
             "rows": len(train[0]),
             "rounds": rounds,
             "gradients": rounds * EACH,
             "start_scale": SCALE,
-            "epochs": epochs(settings),
+            "epochs": epoch_count(settings),
         },
         "points": {},
         "cost": {},
         "missing": {},
-        "libraries": beside.known(),
+        "libraries": comparison.describe_all_libraries(),
     }
-    for name, (net, scales) in points(train, settings).items():
-        known = gradients(net, scales, train, found["missing"], settings)
-        found["points"][name] = variances(known, train, rounds, partial(settings.progress, name))
+    for name, (net, scales) in held_beliefs(train, settings).items():
+        contender_gradients = gradient_functions(net, scales, train, result["missing"], settings)
+        result["points"][name] = measure_variances(contender_gradients, train, rounds, partial(settings.progress, name))
         settings.say(
-            f"{name}: " + ", ".join(f"{k} {v['by_mean']['ratio']:.2f}" for k, v in found["points"][name].items())
+            f"{name}: " + ", ".join(f"{k} {v['by_mean']['ratio']:.2f}" for k, v in result["points"][name].items())
         )
-        yield found
-    found["cost"] = costs(train, settings)
-    yield found
+        yield result
+    result["cost"] = measure_costs(train, settings)
+    yield result
 
 
-def epochs(settings: Settings) -> int:
+def epoch_count(settings: BenchSettings) -> int:
     return 1 if settings.quick else EPOCHS
 
 
-def points(train: Rows, settings: Settings) -> dict[str, tuple[nn.Module, Named]]:
+def held_beliefs(train: LabeledRows, settings: BenchSettings) -> dict[str, tuple[nn.Module, NamedTensors]]:
     """Beliefs to hold still: as a net that weighs its means, and scales by name."""
-    net = new(KIND, settings.device)
-    begun = net, even(net)
-    learned = Believed(
-        new(KIND, settings.device), (train[0][:BATCH], train[1][:BATCH]), LEARNERS["local"], len(train[0])
+    net = new_net(KIND, settings.device)
+    initial = net, equal_scales(net)
+    trainer = BeliefTrainer(
+        new_net(KIND, settings.device), (train[0][:BATCH], train[1][:BATCH]), LEARNERS["local"], len(train[0])
     )
     torch.manual_seed(0)
-    for epoch in range(epochs(settings)):
+    for epoch in range(epoch_count(settings)):
         settings.progress(f"learning, epoch {epoch + 1}")
         for index in torch.randperm(len(train[0])).to(settings.device).split(BATCH):
-            learned.step(learned.batch(train[0][index], train[1][index]))
-    belief = learned.belief()
+            trainer.step(trainer.batch(train[0][index], train[1][index]))
+    belief = trainer.belief()
     scales = {slot.name: belief.posterior.scale[slot.span].view(slot.shape) for slot in belief.layout.random_slots}
-    return {"at the start": begun, f"after {epochs(settings)} epochs": (belief.plain(), scales)}
+    return {"at the start": initial, f"after {epoch_count(settings)} epochs": (belief.plain(), scales)}
 
 
-def gradients(
-    net: nn.Module, scales: Named, train: Rows, missing: dict[str, dict[str, str]], settings: Settings
-) -> dict[str, Gradients]:
+def gradient_functions(
+    net: nn.Module,
+    scales: NamedTensors,
+    train: LabeledRows,
+    missing: dict[str, dict[str, str]],
+    settings: BenchSettings,
+) -> dict[str, GradientFunction]:
     """How every contender takes its gradients at one belief."""
     rows = train[0][:BATCH], train[1][:BATCH]
-    found: dict[str, Gradients] = {"plain net": by_mean(plain(net))}
+    functions: dict[str, GradientFunction] = {"plain net": mean_gradient_function(plain_model(net))}
     for name, learner in LEARNERS.items():
         if name == GROUND or settings.wants(name):
-            belief = Believed(net, rows, learner, len(train[0]))
-            belief.spread(scales)
-            found[name] = by_both(belief)
-    task: Callable[[str], Task] = lambda noise: Task(net, scales, len(train[0]), noise)  # noqa: E731
-    for noise, library, offer in beside.pupils(task, *rows):
+            belief = BeliefTrainer(net, rows, learner, len(train[0]))
+            belief.set_scales(scales)
+            functions[name] = mean_and_rho_gradient_function(belief)
+    task: Callable[[str], LearningTask] = lambda noise: LearningTask(net, scales, len(train[0]), noise)  # noqa: E731
+    for noise, library, offer in comparison.trainable_models(task, *rows):
         if isinstance(offer, str):
             missing.setdefault(noise, {})[library] = offer
         elif settings.wants(f"{noise}, {library}"):
-            found[f"{noise}, {library}"] = by_mean(offer)
-    return found
+            functions[f"{noise}, {library}"] = mean_gradient_function(offer)
+    return functions
 
 
-def by_mean(pupil: Pupil) -> Gradients:
-    return lambda x, y: {"mean": pupil.slopes(x, y)}
+def mean_gradient_function(trainable: TrainableModel) -> GradientFunction:
+    return lambda x, y: {"mean": trainable.mean_gradients(x, y)}
 
 
-def by_both(belief: Believed) -> Gradients:
-    def taken(x: Tensor, y: Tensor) -> dict[str, Named]:
-        mean, rho = belief.gradients(belief.batch(x, y))
+def mean_and_rho_gradient_function(trainer: BeliefTrainer) -> GradientFunction:
+    def compute_gradients(x: Tensor, y: Tensor) -> dict[str, NamedTensors]:
+        mean, rho = trainer.gradients(trainer.batch(x, y))
         return {"mean": mean, "rho": rho}
 
-    return taken
+    return compute_gradients
 
 
-def variances(known: dict[str, Gradients], train: Rows, rounds: int, heard: Callable[[], None]) -> dict[str, Any]:
+def measure_variances(
+    contender_gradients: dict[str, GradientFunction], train: LabeledRows, rounds: int, on_round: Callable[[], None]
+) -> dict[str, Any]:
     """Each contender's variance by mean and by rho: absolute, and times the ground's."""
     torch.manual_seed(1)
-    taken: dict[str, list[Sums]] = defaultdict(list)
+    sums_by_contender: dict[str, list[VarianceSums]] = defaultdict(list)
     for _ in range(rounds):
         batches = torch.randint(len(train[0]), (EACH, BATCH), device=train[0].device)
-        for name, gradient in known.items():
-            with quiet():
-                taken[name].append(summed([gradient(train[0][index], train[1][index]) for index in batches]))
-        heard()
-    return {name: held_against(own, taken[GROUND]) for name, own in taken.items()}
+        for name, gradient in contender_gradients.items():
+            with suppress_warnings():
+                sums_by_contender[name].append(
+                    layer_variances([gradient(train[0][index], train[1][index]) for index in batches])
+                )
+        on_round()
+    return {name: compare_variances(sums, sums_by_contender[GROUND]) for name, sums in sums_by_contender.items()}
 
 
-def summed(found: list[dict[str, Named]]) -> Sums:
+def layer_variances(gradients: list[dict[str, NamedTensors]]) -> VarianceSums:
     """The variance over gradients, summed over the weights of each layer."""
-    sums: Sums = {}
-    for by, tensors in found[0].items():
+    sums: VarianceSums = {}
+    for parameter, tensors in gradients[0].items():
         layers: dict[str, float] = defaultdict(float)
         for name in tensors:
             layer = name.rpartition(".")[0]
-            layers[layer] += float(torch.stack([each[by][name] for each in found]).double().var(0).sum())
-        sums[by] = dict(layers)
+            layers[layer] += float(torch.stack([each[parameter][name] for each in gradients]).double().var(0).sum())
+        sums[parameter] = dict(layers)
     return sums
 
 
-def held_against(own: list[Sums], ground: list[Sums]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for by in own[0]:
-        ratios = [sum(a[by].values()) / sum(b[by].values()) for a, b in zip(own, ground, strict=True)]
-        layers = {layer: sum(sums[by][layer] for sums in own) / len(own) for layer in own[0][by]}
-        against = {layer: sum(sums[by][layer] for sums in ground) / len(ground) for layer in layers}
-        found[f"by_{by}"] = {
-            **ratio(ratios),
+def compare_variances(contender_sums: list[VarianceSums], baseline_sums: list[VarianceSums]) -> dict[str, Any]:
+    ratios_by_parameter: dict[str, Any] = {}
+    for parameter in contender_sums[0]:
+        ratios = [
+            sum(a[parameter].values()) / sum(b[parameter].values())
+            for a, b in zip(contender_sums, baseline_sums, strict=True)
+        ]
+        layers = {
+            layer: sum(sums[parameter][layer] for sums in contender_sums) / len(contender_sums)
+            for layer in contender_sums[0][parameter]
+        }
+        baseline_layers = {
+            layer: sum(sums[parameter][layer] for sums in baseline_sums) / len(baseline_sums) for layer in layers
+        }
+        ratios_by_parameter[f"by_{parameter}"] = {
+            **ratio_quartiles(ratios),
             "variance": sum(layers.values()),
             "layers": layers,
-            "layer_ratios": {layer: layers[layer] / against[layer] for layer in layers},
+            "layer_ratios": {layer: layers[layer] / baseline_layers[layer] for layer in layers},
         }
-    return found
+    return ratios_by_parameter
 
 
-def costs(train: Rows, settings: Settings) -> dict[str, Any]:
+def measure_costs(train: LabeledRows, settings: BenchSettings) -> dict[str, Any]:
     """A step of each, times a plain step."""
     rows = train[0][:BATCH], train[1][:BATCH]
     steps: dict[str, Callable[[], object]] = {}
     for name, learner in LEARNERS.items():
-        belief = Believed(new(KIND, settings.device), rows, learner)
-        steps[name] = partial(belief.step, belief.batch(*rows))
-    net = new(KIND, settings.device)
-    for noise, library, offer in beside.pupils(lambda noise: Task(net, even(net), noise=noise), *rows):
+        trainer = BeliefTrainer(new_net(KIND, settings.device), rows, learner)
+        steps[name] = partial(trainer.step, trainer.batch(*rows))
+    net = new_net(KIND, settings.device)
+    for noise, library, offer in comparison.trainable_models(
+        lambda noise: LearningTask(net, equal_scales(net), noise=noise), *rows
+    ):
         if not isinstance(offer, str) and settings.wants(f"{noise}, {library}"):
             steps[f"{noise}, {library}"] = partial(offer.step, *rows)
-    base = partial(plain(new(KIND, settings.device)).step, *rows)
-    with quiet():
-        taken = in_turn(base, steps, settings.turns(STEPS), settings.seconds(SECONDS), settings.device)
-    return {name: figures(pairs) for name, pairs in taken.items()}
+    base = partial(plain_model(new_net(KIND, settings.device)).step, *rows)
+    with suppress_warnings():
+        timings = time_in_turn(base, steps, settings.round_count(STEPS), settings.time_limit(SECONDS), settings.device)
+    return {name: summarize_pairs(pairs) for name, pairs in timings.items()}
 
 
-def show(found: dict[str, Any]) -> list[Table]:
-    cost, shown = found["cost"], []
-    for point, contenders in found["points"].items():
+def show(result: dict[str, Any]) -> list[BenchTable]:
+    cost, tables = result["cost"], []
+    for point, contenders in result["points"].items():
         rows = []
-        for name, own in contenders.items():
+        for name, variances in contenders.items():
             step = cost.get(name, {}).get("ratio")
-            ground = cost.get(GROUND, {}).get("ratio")
-            mean, rho = own["by_mean"]["ratio"], own.get("by_rho", {}).get("ratio")
-            dearer = None if step is None or ground is None else step / ground
-            prices = [None if dearer is None or v is None else v * dearer for v in (mean, rho)]
+            base_cost = cost.get(GROUND, {}).get("ratio")
+            mean, rho = variances["by_mean"]["ratio"], variances.get("by_rho", {}).get("ratio")
+            relative_cost = None if step is None or base_cost is None else step / base_cost
+            prices = [None if relative_cost is None or v is None else v * relative_cost for v in (mean, rho)]
             rows.append(
                 (
-                    *_who(name),
-                    number(mean, ".3g"),
-                    number(rho, ".3g"),
-                    number(step),
-                    *(number(p, ".3g") for p in prices),
+                    *_noise_and_library(name),
+                    format_number(mean, ".3g"),
+                    format_number(rho, ".3g"),
+                    format_number(step),
+                    *(format_number(p, ".3g") for p in prices),
                 )
             )
-        heads = (
+        headers = (
             "noise",
             "who",
             "variance by mean",
@@ -215,20 +241,26 @@ def show(found: dict[str, Any]) -> list[Table]:
             "by mean × cost",
             "by rho × cost",
         )
-        notes = [*libraries(found), *refusals(found["missing"])] if point == list(found["points"])[-1] else []
-        shown.append(Table(f"Gradients {point}, times those of shared noise with one sample", heads, rows, 2, notes))
+        notes = (
+            [*library_notes(result), *missing_library_notes(result["missing"])]
+            if point == list(result["points"])[-1]
+            else []
+        )
+        tables.append(
+            BenchTable(f"Gradients {point}, times those of shared noise with one sample", headers, rows, 2, notes)
+        )
         layers = list(next(iter(contenders.values()))["by_mean"]["layer_ratios"])
-        own = {n: c for n, c in contenders.items() if n in LEARNERS}
+        doxa_contenders = {n: c for n, c in contenders.items() if n in LEARNERS}
         by_layer = [
             (name, *(f"{c[f'by_{by}']['layer_ratios'][layer]:.3g}" for by in ("mean", "rho") for layer in layers))
-            for name, c in own.items()
+            for name, c in doxa_contenders.items()
         ]
         columns = ("noise", *(f"{by}, layer {i + 1}" for by in ("mean", "rho") for i in range(len(layers))))
-        shown.append(Table(f"The same {point}, layer by layer", columns, by_layer))
-    return shown
+        tables.append(BenchTable(f"The same {point}, layer by layer", columns, by_layer))
+    return tables
 
 
-def _who(name: str) -> tuple[str, str]:
+def _noise_and_library(name: str) -> tuple[str, str]:
     if name in LEARNERS:
         return name, "Doxa"
     noise, _, library = name.partition(", ")

@@ -13,73 +13,73 @@ from pathlib import Path
 from typing import Any
 
 from doxa.errors import BadInput
-from doxa_bench import beside
+from doxa_bench import comparison
 from doxa_bench.contenders import TABLE
-from doxa_bench.growth import STEPS
-from doxa_bench.kinds import BATCH, KINDS, shown
-from doxa_bench.settings import Settings
-from doxa_bench.tables import NOT_INSTALLED, Table
+from doxa_bench.net_kinds import BATCH, KINDS, split_case
+from doxa_bench.peak_memory import STEPS
+from doxa_bench.settings import BenchSettings
+from doxa_bench.tables import NOT_INSTALLED, BenchTable
 
 CASES = {"mlp1200": ("shared gaussian", "shared scale_mixture", "local gaussian", "flipout gaussian")}
 
 
-def ask(settings: Settings) -> Iterator[dict[str, Any]]:
+def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
     if settings.device == "cpu" and not Path("/proc/self/clear_refs").exists():
         raise BadInput("memory is counted as Linux counts it, and this is another system; ask with --device cuda")
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "settings": {"batch": BATCH, "steps": STEPS},
         "steps": {},
         "rivals": {},
         "missing": {},
-        "libraries": beside.known(),
+        "libraries": comparison.describe_all_libraries(),
     }
     for kind, learners in CASES.items():
-        wanted = [how for how in learners if settings.wants(f"{kind} {how}")]
-        if not wanted:
+        selected_learners = [learner_name for learner_name in learners if settings.wants(f"{kind} {learner_name}")]
+        if not selected_learners:
             continue
-        base = measured(kind, "plain", settings)
-        for how in wanted:
-            case = f"{kind} {how}"
-            found["steps"][case] = compared(base, measured(kind, how, settings))
-            settings.say(f"{case}: {found['steps'][case]['ratio']:.2f} times the memory")
-            yield found
-        for how in wanted:
-            case, noise = f"{kind} {how}", how.removesuffix(" gaussian")
-            for name, library in TABLE.items() if noise in beside.NOISES else ():
+        base = growth_in_subprocess(kind, "plain", settings)
+        for learner_name in selected_learners:
+            case = f"{kind} {learner_name}"
+            result["steps"][case] = compare(base, growth_in_subprocess(kind, learner_name, settings))
+            settings.say(f"{case}: {result['steps'][case]['ratio']:.2f} times the memory")
+            yield result
+        for learner_name in selected_learners:
+            case, noise = f"{kind} {learner_name}", learner_name.removesuffix(" gaussian")
+            for name, library in TABLE.items() if noise in comparison.NOISES else ():
                 if noise not in library.noises or library.version is None:
                     reason = NOT_INSTALLED if noise in library.noises else f"has no {noise} noise"
-                    found["missing"].setdefault(case, {})[name] = reason
+                    result["missing"].setdefault(case, {})[name] = reason
                     continue
                 try:
-                    own = measured(kind, f"{how}, {name}", settings)
+                    library_bytes = growth_in_subprocess(kind, f"{learner_name}, {name}", settings)
                 except subprocess.CalledProcessError as error:
-                    found["missing"].setdefault(case, {})[name] = f"fails: {error.stderr.strip().splitlines()[-1]}"
+                    result["missing"].setdefault(case, {})[name] = f"fails: {error.stderr.strip().splitlines()[-1]}"
                     continue
-                found["rivals"].setdefault(case, {})[name] = compared(base, own)
-                settings.say(f"{case}, {name}: {own / base:.2f} times the memory")
-                yield found
+                result["rivals"].setdefault(case, {})[name] = compare(base, library_bytes)
+                settings.say(f"{case}, {name}: {library_bytes / base:.2f} times the memory")
+                yield result
 
 
-def measured(kind: str, case: str, settings: Settings) -> int:
+def growth_in_subprocess(kind: str, case: str, settings: BenchSettings) -> int:
     """The growth in a process of its own."""
     settings.progress(f"{kind} {case}")
-    command = [sys.executable, "-m", "doxa_bench.growth", kind, case, settings.device]
+    command = [sys.executable, "-m", "doxa_bench.peak_memory", kind, case, settings.device]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
 
 
-def compared(base: int, own: int) -> dict[str, float]:
-    return {"ratio": own / base, "plain_mb": base / 1e6, "belief_mb": own / 1e6}
+def compare(plain_bytes: int, belief_bytes: int) -> dict[str, float]:
+    return {"ratio": belief_bytes / plain_bytes, "plain_mb": plain_bytes / 1e6, "belief_mb": belief_bytes / 1e6}
 
 
-def show(found: dict[str, Any]) -> list[Table]:
+def show(result: dict[str, Any]) -> list[BenchTable]:
     rows = [
-        (*shown(case), f"{r['plain_mb']:.0f}", f"{r['belief_mb']:.0f}", f"{r['ratio']:.2f}")
-        for case, r in found["steps"].items()
+        (*split_case(case), f"{r['plain_mb']:.0f}", f"{r['belief_mb']:.0f}", f"{r['ratio']:.2f}")
+        for case, r in result["steps"].items()
     ]
-    heads = ("net", "learned with", "plain, MB", "belief, MB", "ratio")
-    own = Table("Peak memory of learning, times that of the plain net", heads, rows, 2)
-    columns = {kind: KINDS[kind].shown for kind in CASES}
-    others = beside.matrix(
-        "Peak memory in each library, times that of the plain net", found, columns, "{kind} {noise} gaussian"
+    headers = ("net", "learned with", "plain, MB", "belief, MB", "ratio")
+    doxa_table = BenchTable("Peak memory of learning, times that of the plain net", headers, rows, 2)
+    columns = {kind: KINDS[kind].title for kind in CASES}
+    library_table = comparison.comparison_table(
+        "Peak memory in each library, times that of the plain net", result, columns, "{kind} {noise} gaussian"
     )
-    return [own] if others is None else [own, others]
+    return [doxa_table] if library_table is None else [doxa_table, library_table]

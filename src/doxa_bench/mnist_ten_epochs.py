@@ -15,19 +15,19 @@ from typing import Any
 import torch
 
 import doxa
-from doxa_bench.digits import VALIDATION, digits
-from doxa_bench.settings import Settings
-from doxa_bench.tables import Table, with_error
+from doxa_bench.mnist_data import VALIDATION, mnist_splits
+from doxa_bench.settings import BenchSettings
+from doxa_bench.tables import BenchTable, with_error
 
 WEIGHTS = (1.0, 0.3, 0.1, 0.03, 0.01)
 EPOCHS, BATCH, RATE, SCALE, DRAWS = 10, 128, 1e-3, 0.01, 50
 SEEDS = 3
 
 
-def ask(settings: Settings) -> Iterator[dict[str, Any]]:
-    seeds = settings.turns(1 if settings.quick else SEEDS)
-    train, validation, test = digits()
-    found: dict[str, Any] = {
+def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
+    seeds = settings.round_count(1 if settings.quick else SEEDS)
+    train, validation, test = mnist_splits()
+    result: dict[str, Any] = {
         "settings": {
             "net": "784-400-400-10",
             "noise": "local",
@@ -46,23 +46,25 @@ def ask(settings: Settings) -> Iterator[dict[str, Any]]:
         "rows": {},
     }
     beliefs: dict[float, list[doxa.Belief]] = {}
-    chosen_by: dict[float, float] = found["validation_nll"]
+    validation_nll: dict[float, float] = result["validation_nll"]
     for weight in WEIGHTS:
         beliefs[weight] = []
         for seed in range(seeds):
             settings.progress(f"KL weight {weight:g}, seed {seed}")
-            beliefs[weight].append(learn(weight, seed, train, settings.device))
-        chosen_by[weight] = statistics.mean(doxa.judge(b, validation, samples=DRAWS)["nll"] for b in beliefs[weight])
-        settings.say(f"KL weight {weight:g}: validation NLL {chosen_by[weight]:.4f}")
-        yield found
-    best = min(chosen_by, key=lambda w: chosen_by[w])
+            beliefs[weight].append(fit_belief(weight, seed, train, settings.device))
+        validation_nll[weight] = statistics.mean(
+            doxa.judge(b, validation, samples=DRAWS)["nll"] for b in beliefs[weight]
+        )
+        settings.say(f"KL weight {weight:g}: validation NLL {validation_nll[weight]:.4f}")
+        yield result
+    best = min(validation_nll, key=lambda w: validation_nll[w])
     for name, weight in (("KL weight 1", 1.0), (f"chosen on validation NLL: KL weight {best:g}", best)):
-        rows = [row(b, test) for b in beliefs[weight]]
-        found["rows"][name] = {"weight": weight, "seeds": rows, "summary": summary(rows)}
-        yield found
+        rows = [score_belief(b, test) for b in beliefs[weight]]
+        result["rows"][name] = {"weight": weight, "seeds": rows, "summary": summarize(rows)}
+        yield result
 
 
-def learn(weight: float, seed: int, train: Any, device: str) -> doxa.Belief:
+def fit_belief(weight: float, seed: int, train: Any, device: str) -> doxa.Belief:
     torch.manual_seed(seed)
     learner = doxa.learners.variational(
         doxa.priors.gaussian(1.0),
@@ -84,19 +86,19 @@ def learn(weight: float, seed: int, train: Any, device: str) -> doxa.Belief:
     )
 
 
-def row(belief: doxa.Belief, test: Any) -> dict[str, float]:
-    found = doxa.judge(belief, test, samples=DRAWS)
+def score_belief(belief: doxa.Belief, test: Any) -> dict[str, float]:
+    scores = doxa.judge(belief, test, samples=DRAWS)
     return {
-        "error": 100 * found["error"],
-        "nll": found["nll"],
-        "ece": 100 * found["ece"],
-        "brier": found["brier"],
+        "error": 100 * scores["error"],
+        "nll": scores["nll"],
+        "ece": 100 * scores["ece"],
+        "brier": scores["brier"],
         "kl": belief.record.history[-1]["kl"],
         "median_scale": float(belief.posterior.scale.median()),
     }
 
 
-def summary(rows: list[dict[str, float]]) -> dict[str, dict[str, float]]:
+def summarize(rows: list[dict[str, float]]) -> dict[str, dict[str, float]]:
     return {
         k: {
             "mean": statistics.mean(r[k] for r in rows),
@@ -106,17 +108,19 @@ def summary(rows: list[dict[str, float]]) -> dict[str, dict[str, float]]:
     }
 
 
-def show(found: dict[str, Any]) -> list[Table]:
-    tried = found["validation_nll"]
-    best = min(tried, key=tried.get, default=None)
-    rows = [(f"{float(w):g}", f"{nll:.4f}{' (lowest)' if w == best else ''}") for w, nll in tried.items()]
-    chosen = Table("The KL weight was chosen by the NLL of validation rows", ("KL weight", "validation NLL"), rows)
+def show(result: dict[str, Any]) -> list[BenchTable]:
+    validation_nll = result["validation_nll"]
+    best = min(validation_nll, key=validation_nll.get, default=None)
+    rows = [(f"{float(w):g}", f"{nll:.4f}{' (lowest)' if w == best else ''}") for w, nll in validation_nll.items()]
+    chosen = BenchTable("The KL weight was chosen by the NLL of validation rows", ("KL weight", "validation NLL"), rows)
     columns = {"error": "error, %", "nll": "NLL", "ece": "ECE, %", "brier": "Brier"}
-    scored: list[tuple[str, ...]] = []
-    for each in found["rows"].values():
-        of = each["summary"]
-        mark = " (chosen)" if best is not None and each["weight"] == float(best) else ""
-        scale = f"{of['median_scale']['mean']:.3f}"
-        scored.append((f"{each['weight']:g}{mark}", *(with_error(of[column]) for column in columns), scale))
-    heads = ("KL weight", *columns.values(), "median scale")
-    return [chosen, Table("Test rows, ± standard error over seeds", heads, scored)]
+    score_rows: list[tuple[str, ...]] = []
+    for weight_result in result["rows"].values():
+        summary = weight_result["summary"]
+        chosen_mark = " (chosen)" if best is not None and weight_result["weight"] == float(best) else ""
+        scale = f"{summary['median_scale']['mean']:.3f}"
+        score_rows.append(
+            (f"{weight_result['weight']:g}{chosen_mark}", *(with_error(summary[column]) for column in columns), scale)
+        )
+    headers = ("KL weight", *columns.values(), "median scale")
+    return [chosen, BenchTable("Test rows, ± standard error over seeds", headers, score_rows)]

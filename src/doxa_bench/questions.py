@@ -1,11 +1,11 @@
-"""The questions by name. To add one: a file with `ask` and `show`, and a line here."""
+"""The questions by name. To add one: a file with `measure` and `show`, and a line here."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Question(NamedTuple):
+class BenchQuestion(NamedTuple):
     """What is asked, and how long the answer takes on two cores, in words; its file has the same name."""
 
     asks: str
@@ -13,51 +13,53 @@ class Question(NamedTuple):
     everywhere: bool = False  # whether each device has an answer, and a file, of its own
 
 
-TABLE: dict[str, Question] = {
-    "step_cost": Question(
+TABLE: dict[str, BenchQuestion] = {
+    "step_cost": BenchQuestion(
         "What does one training step of a belief cost, as a ratio to the same plain net with fused Adam?",
         "2 min; 9 beside other libraries",
     ),
-    "memory": Question(
+    "memory": BenchQuestion(
         "How much memory does learning a belief take, as a ratio to the same plain net?",
         "10 s; 1 min beside other libraries",
     ),
-    "fleet_cost": Question("What does a fleet gain over its members one after the other?", "30 s"),
-    "captured_cost": Question(
+    "fleet_cost": BenchQuestion("What does a fleet gain over its members one after the other?", "30 s"),
+    "captured_cost": BenchQuestion(
         "What does a captured step cost on a GPU, as a ratio to the same plain net, captured too?", "4 min; needs CUDA"
     ),
-    "scaling": Question(
+    "scaling": BenchQuestion(
         "How do time and memory grow with width, nets and samples?", "7 min; 3 on a GPU", everywhere=True
     ),
-    "prediction_cost": Question(
+    "prediction_cost": BenchQuestion(
         "What do draws of a prediction cost, as a ratio to as many passes of the same plain net?",
         "2 min; 5 beside other libraries; needs MNIST",
     ),
-    "gradient_variance": Question(
+    "gradient_variance": BenchQuestion(
         "How much do the gradients of a step vary with each noise, and what does a step cost?",
         "2 min; 5 beside other libraries; needs MNIST",
     ),
-    "time_to_accuracy": Question(
+    "time_to_accuracy": BenchQuestion(
         "How long does a belief about MNIST take to an error and an NLL that were set beforehand?",
         "1 min; 12 beside other libraries; needs MNIST",
     ),
-    "estimators": Question(
+    "estimators": BenchQuestion(
         "Are the estimators' defaults good? Untouched, on data they were not made for.", "13 min; needs UCI data"
     ),
-    "mnist_ten_epochs": Question("How good is a belief about MNIST after ten epochs on a CPU?", "14 min; needs MNIST"),
-    "search_episodes": Question(
+    "mnist_ten_epochs": BenchQuestion(
+        "How good is a belief about MNIST after ten epochs on a CPU?", "14 min; needs MNIST"
+    ),
+    "search_episodes": BenchQuestion(
         "Are policies found by the returns of episodes alone, and how long does it take?", "20 min; needs doxa[rl]"
     ),
-    "search_cost": Question(
+    "search_cost": BenchQuestion(
         "How many perturbations does a search evaluate in a second, beside the least that products cost and evotorch?",
         "2 min; 4 beside evotorch; needs Fashion-MNIST",
         everywhere=True,
     ),
-    "search_faults": Question(
+    "search_faults": BenchQuestion(
         "What becomes of a search whose workers, or which itself, are killed, and how long does it take to go on?",
         "3 min; needs doxa[ray] for Ray",
     ),
-    "search_scaling": Question(
+    "search_scaling": BenchQuestion(
         "What does a generation cost for so many workers and weights, in time, bytes and memory?",
         "3 min",
         everywhere=True,

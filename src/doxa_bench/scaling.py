@@ -28,21 +28,21 @@ from torch import nn
 
 import doxa
 from doxa.engine.contracts import Learner
-from doxa_bench import captured_cost, parts, steps, timing
-from doxa_bench.growth import resident
-from doxa_bench.kinds import BATCH, noise_rows
-from doxa_bench.settings import Settings
-from doxa_bench.tables import Table
+from doxa_bench import captured_cost, step_parts, timing, trainables
+from doxa_bench.net_kinds import BATCH, random_rows
+from doxa_bench.peak_memory import resident_bytes
+from doxa_bench.settings import BenchSettings
+from doxa_bench.tables import BenchTable
 
 INPUTS, THREADS = 784, 2
 ROUNDS = 5
 Step = Callable[[], object]
-Found = dict[str, Any]
+BenchResult = dict[str, Any]
 KINDS = ("plain", "belief")
 
 
 @dataclass(frozen=True)
-class Point:
+class WorkloadPoint:
     """How much work: the width of the net, the nets of a fleet, the samples of a step, and the noise."""
 
     width: int
@@ -67,9 +67,9 @@ WIDTHS, NETS, SAMPLES = (100, 200, 400, 800, 1200, 2000, 2800, 4000), (1, 2, 4, 
 POINTS = tuple(
     dict.fromkeys(  # sweeps meet where K = S = 1: those points are measured once
         [
-            *(Point(w, noise=noise) for noise in ("shared", "local") for w in WIDTHS),
-            *(Point(w, nets=k) for w in (100, 400) for k in NETS),
-            *(Point(w, samples=s) for w in (400, 1200) for s in SAMPLES),
+            *(WorkloadPoint(w, noise=noise) for noise in ("shared", "local") for w in WIDTHS),
+            *(WorkloadPoint(w, nets=k) for w in (100, 400) for k in NETS),
+            *(WorkloadPoint(w, samples=s) for w in (400, 1200) for s in SAMPLES),
         ]
     )
 )
@@ -79,19 +79,19 @@ class Machine(Protocol):
     """Where steps are taken: makes them, times them, and weighs them."""
 
     share: float  # seconds of a round for each of the two steps
-    most: int  # steps in a row
+    max_steps: int  # steps in a row
 
-    def plain(self, width: int) -> Step: ...
+    def plain_step(self, width: int) -> Step: ...
 
-    def believed(self, point: Point) -> Step: ...
+    def belief_step(self, point: WorkloadPoint) -> Step: ...
 
     def seconds(self, step: Step, times: int) -> float: ...
 
-    def seen(self, step: Step, times: int) -> Found:
+    def profile(self, step: Step, times: int) -> BenchResult:
         """What explains the time of a step: "parts", the seconds that go to each, and what else the machine tells."""
         ...
 
-    def memory(self, point: Point, kind: str) -> int:
+    def memory(self, point: WorkloadPoint, kind: str) -> int:
         """Growth of the peak by a plain net or a belief at work, in bytes."""
         ...
 
@@ -99,30 +99,30 @@ class Machine(Protocol):
 
 
 class Cpu:
-    share, most = 0.3, 200
+    share, max_steps = 0.3, 200
 
     def __init__(self) -> None:
         torch.set_num_threads(THREADS)
-        self.x, self.y = noise_rows("mlp1200")
+        self.x, self.y = random_rows("mlp1200")
 
-    def plain(self, width: int) -> Step:
-        return partial(steps.plain(Point(width).net()).step, self.x, self.y)
+    def plain_step(self, width: int) -> Step:
+        return partial(trainables.plain_model(WorkloadPoint(width).net()).step, self.x, self.y)
 
-    def believed(self, point: Point) -> Step:
-        belief = steps.Believed(point.net(), (self.x, self.y), point.learner(), nets=point.nets)
+    def belief_step(self, point: WorkloadPoint) -> Step:
+        belief = trainables.BeliefTrainer(point.net(), (self.x, self.y), point.learner(), nets=point.nets)
         return partial(belief.step, belief.batch(self.x, self.y))
 
     def seconds(self, step: Step, times: int) -> float:
         return timing.seconds(step, times)
 
-    def seen(self, step: Step, times: int) -> Found:
+    def profile(self, step: Step, times: int) -> BenchResult:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        found = parts.written(step, times)
+        seconds_by_part = step_parts.time_eager_parts(step, times)
         # Pages that the system hands out anew, zeroed: the price of memory given back after every step.
         faults = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / times
-        return {"parts": found, "page_faults": faults}
+        return {"parts": seconds_by_part, "page_faults": faults}
 
-    def memory(self, point: Point, kind: str) -> int:
+    def memory(self, point: WorkloadPoint, kind: str) -> int:
         command = [sys.executable, "-m", "doxa_bench.scaling", json.dumps(asdict(point)), kind]
         return int(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
@@ -131,35 +131,35 @@ class Cpu:
 
 
 class Cuda:
-    share, most = 0.03, 100
+    share, max_steps = 0.03, 100
 
     def __init__(self) -> None:
         warnings.simplefilter("ignore")
         torch.set_float32_matmul_precision("high")
         # Batches enough for a row of steps, and none of another length, which would be a recording of its own.
-        self.x, self.y = captured_cost.data((INPUTS,), rows=self.most * BATCH)
+        self.x, self.y = captured_cost.random_data((INPUTS,), rows=self.max_steps * BATCH)
 
-    def plain(self, width: int) -> Step:
-        return captured_cost.plain(Point(width).net(), self.x, self.y, compiled=False)
+    def plain_step(self, width: int) -> Step:
+        return captured_cost.plain_step(WorkloadPoint(width).net(), self.x, self.y, compiled=False)
 
-    def believed(self, point: Point) -> Step:
+    def belief_step(self, point: WorkloadPoint) -> Step:
         net = point.net().cuda()
-        return captured_cost.believed(net, self.x, self.y, [point.learner()] * point.nets, compiled=False)
+        return captured_cost.belief_step(net, self.x, self.y, [point.learner()] * point.nets, compiled=False)
 
     def seconds(self, step: Step, times: int) -> float:
-        return 1e-6 * captured_cost.microseconds(step, times)
+        return 1e-6 * captured_cost.step_microseconds(step, times)
 
-    def seen(self, step: Step, times: int) -> Found:
-        return {"parts": parts.recorded(step, min(times, 20))}
+    def profile(self, step: Step, times: int) -> BenchResult:
+        return {"parts": step_parts.time_captured_parts(step, min(times, 20))}
 
-    def memory(self, point: Point, kind: str) -> int:
+    def memory(self, point: WorkloadPoint, kind: str) -> int:
         gc.collect()
         torch.cuda.synchronize()
         torch._C._cuda_clearCublasWorkspaces()  # each stream has its own, or the first to come would pay for all
         torch.cuda.empty_cache()
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
-        step = self.plain(point.width) if kind == "plain" else self.believed(point)
+        step = self.plain_step(point.width) if kind == "plain" else self.belief_step(point)
         self.seconds(step, 2)
         return torch.cuda.max_memory_allocated() - before
 
@@ -170,39 +170,39 @@ class Cuda:
 MACHINES: Mapping[str, Callable[[], Machine]] = {"cpu": Cpu, "cuda": Cuda}
 
 
-def ask(settings: Settings) -> Iterator[Found]:
-    rounds = settings.turns(ROUNDS)
+def measure(settings: BenchSettings) -> Iterator[BenchResult]:
+    rounds = settings.round_count(ROUNDS)
     machine = MACHINES[settings.device.partition(":")[0]]()
-    about = {"batch": BATCH, "inputs": INPUTS, "rounds": rounds, **machine.settings()}
-    for content in measured(machine, rounds, [p for p in POINTS if settings.wants(str(p.width))]):
+    run_settings = {"batch": BATCH, "inputs": INPUTS, "rounds": rounds, **machine.settings()}
+    for content in measure_points(machine, rounds, [p for p in POINTS if settings.wants(str(p.width))]):
         if content["points"]:
-            settings.say(line(content["points"][-1]))
-        yield {"settings": about, **content}
+            settings.say(point_text(content["points"][-1]))
+        yield {"settings": run_settings, **content}
 
 
-def measured(machine: Machine, rounds: int, points: Sequence[Point]) -> Iterator[Found]:
+def measure_points(machine: Machine, rounds: int, points: Sequence[WorkloadPoint]) -> Iterator[BenchResult]:
     """The bytes of a net of single units by kind, "floor", and a row for each point, as they are found."""
-    floor = {kind: machine.memory(Point(1), kind) for kind in KINDS}
-    found: list[Found] = []
+    floor = {kind: machine.memory(WorkloadPoint(1), kind) for kind in KINDS}
+    rows: list[BenchResult] = []
     plain_bytes: dict[int, int] = {}
-    yield {"floor": floor, "points": found}
+    yield {"floor": floor, "points": rows}
     for point in points:
         if point.width not in plain_bytes:
             plain_bytes[point.width] = machine.memory(point, "plain")
-        row = asdict(point) | {"weights": point.weights} | timed(machine, point, rounds)
+        row = asdict(point) | {"weights": point.weights} | time_point(machine, point, rounds)
         row |= {"bytes": machine.memory(point, "belief"), "plain_bytes": plain_bytes[point.width]}
-        found.append(row)
-        yield {"floor": floor, "points": found}
+        rows.append(row)
+        yield {"floor": floor, "points": rows}
 
 
-def timed(machine: Machine, point: Point, rounds: int) -> Found:
+def time_point(machine: Machine, point: WorkloadPoint, rounds: int) -> BenchResult:
     """Seconds of a step of all nets, of one plain net, their ratio for one net, and what explains the first."""
-    pair = machine.plain(point.width), machine.believed(point)
+    pair = machine.plain_step(point.width), machine.belief_step(point)
     times = []
     for step in pair:
         machine.seconds(step, 3)  # warm
         once = machine.seconds(step, 2)
-        times.append(max(1, min(machine.most, int(machine.share / once))))
+        times.append(max(1, min(machine.max_steps, int(machine.share / once))))
     pairs = [[machine.seconds(s, t) for s, t in zip(pair, times, strict=True)] for _ in range(rounds)]
     ratios = sorted(ours / point.nets / plain for plain, ours in pairs)
     plain, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
@@ -214,44 +214,44 @@ def timed(machine: Machine, point: Point, rounds: int) -> Found:
         "ratio": statistics.median(ratios),
         "low": ratios[len(ratios) // 4],
         "high": ratios[3 * len(ratios) // 4],
-        **machine.seen(pair[1], max(3, times[1] // 2)),
+        **machine.profile(pair[1], max(3, times[1] // 2)),
     }
 
 
-def growth(point: Point, kind: str) -> int:
+def measure_growth(point: WorkloadPoint, kind: str) -> int:
     """Growth of the peak resident size in bytes, in this process."""
     machine = Cpu()
     # What is loaded and compiled at the first step is no part of the growth.
-    small = Point(8, min(point.nets, 2), min(point.samples, 2), point.noise)
-    machine.seconds(machine.plain(8), 3)
-    machine.seconds(machine.believed(small), 3)
+    small = WorkloadPoint(8, min(point.nets, 2), min(point.samples, 2), point.noise)
+    machine.seconds(machine.plain_step(8), 3)
+    machine.seconds(machine.belief_step(small), 3)
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
-    before = resident("VmRSS")
-    step = machine.plain(point.width) if kind == "plain" else machine.believed(point)
+    before = resident_bytes("VmRSS")
+    step = machine.plain_step(point.width) if kind == "plain" else machine.belief_step(point)
     machine.seconds(step, 3)
-    return resident("VmHWM") - before
+    return resident_bytes("VmHWM") - before
 
 
 def processor() -> str:
     """As the system names it."""
-    listed = Path("/proc/cpuinfo")
-    lines = listed.read_text().splitlines() if listed.exists() else []
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
 
 
 def caches() -> dict[str, int]:
     """Bytes of the first core's caches that hold data, by level."""
-    found = {}
+    cache_bytes = {}
     for cache in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         if (cache / "type").read_text().strip() != "Instruction":
-            found[f"L{(cache / 'level').read_text().strip()}"] = (
+            cache_bytes[f"L{(cache / 'level').read_text().strip()}"] = (
                 int((cache / "size").read_text().strip().rstrip("K")) * 1024
             )
-    return found
+    return cache_bytes
 
 
-def line(row: Found) -> str:
+def point_text(row: BenchResult) -> str:
     """A point in words."""
     nets, samples = (f"{row[k]} {k if row[k] > 1 else k[:-1]}" for k in ("nets", "samples"))
     speeds = f"{row['steps_per_second']:,.0f} steps/s (plain {row['plain_steps_per_second']:,.0f})"
@@ -260,19 +260,19 @@ def line(row: Found) -> str:
     return f"{row['width']:5d} units, {nets}, {samples}, {row['noise']}: {speeds}, {ratio}, {weight}"
 
 
-def show(found: Found) -> list[Table]:
-    heads = ("width", "K", "S", "noise", "steps/s", "plain, steps/s", "ratio", "MB", "plain, MB")
+def show(result: BenchResult) -> list[BenchTable]:
+    headers = ("width", "K", "S", "noise", "steps/s", "plain, steps/s", "ratio", "MB", "plain, MB")
     rows = []
-    for p in found["points"]:
+    for p in result["points"]:
         work = f"{p['width']:,}", f"{p['nets']}", f"{p['samples']}", p["noise"]
         speed = f"{p['steps_per_second']:,.0f}", f"{p['plain_steps_per_second']:,.0f}", f"{p['ratio']:.2f}"
         rows.append((*work, *speed, f"{p['bytes'] / 1e6:,.0f}", f"{p['plain_bytes'] / 1e6:,.0f}"))
-    return [Table("Cost against work, K nets with S samples a step", heads, rows, words=4)]
+    return [BenchTable("Cost against work, K nets with S samples a step", headers, rows, text_columns=4)]
 
 
 def main() -> None:
     """The growth of one point, in this process."""
-    print(growth(Point(**json.loads(sys.argv[1])), sys.argv[2]))
+    print(measure_growth(WorkloadPoint(**json.loads(sys.argv[1])), sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from doxa.report.canvas import SLIM, picture, tick
+from doxa.report.canvas import SLIM, draw_svg, format_tick
 from doxa.report.palette import MUTED, SERIES, Style
 
 HEIGHT, LETTERS = 236, 9.5  # points
@@ -78,7 +78,7 @@ SWEEPS = (
 
 
 @dataclass(frozen=True)
-class Line:
+class CurveLine:
     """One line of a panel; the name stands at its right end."""
 
     name: str
@@ -108,34 +108,38 @@ def _panel(sweep: Sweep, measure: Measure, points: Sequence[Row], key: str) -> M
         for line in lines:
             style = (0, line.dash) if line.dash else "-"
             axes.plot(line.x, line.y, color=line.colour, linestyle=style, marker=line.marker, linewidth=line.thick)
-        _scales(axes, lines)
-        _names(axes, lines)
+        _set_scales(axes, lines)
+        _draw_names(axes, lines)
 
-    ends = [f"{n.name} from {_said(n.y[0])} to {_said(n.y[-1])}" for n in lines if n.marker]
+    ends = [f"{n.name} from {_format_value(n.y[0])} to {_format_value(n.y[-1])}" for n in lines if n.marker]
     label = f"{measure.name.capitalize()} against {sweep.name}: {'; '.join(ends)}."
-    return picture(draw, key=key, label=label, x=sweep.name, y=measure.name, width=SLIM, height=HEIGHT)
+    return draw_svg(draw, key=key, label=label, x=sweep.name, y=measure.name, width=SLIM, height=HEIGHT)
 
 
-def _lines(sweep: Sweep, measure: Measure, points: Sequence[Row]) -> Iterator[Line]:
+def _lines(sweep: Sweep, measure: Measure, points: Sequence[Row]) -> Iterator[CurveLine]:
     by_width = sweep.column == "width"
-    for place, name in enumerate(sweep.curves):
+    for curve_index, name in enumerate(sweep.curves):
         rows = sweep.rows(points, name)
         if not rows:
             continue
-        style: Style = SERIES[place]
+        style: Style = SERIES[curve_index]
         x, first = [float(r[sweep.column]) for r in rows], measure.ours(rows[0])
-        yield Line(name, x, [measure.ours(r) for r in rows], style.colour, (), style.marker)
-        if by_width and place:
+        yield CurveLine(name, x, [measure.ours(r) for r in rows], style.colour, (), style.marker)
+        if by_width and curve_index:
             continue  # one plain net and one proportion serve all noises
         colour = MUTED if by_width else style.colour
-        yield Line("plain", x, _steady([measure.plain(r) for r in rows], by_width), colour, (5, 2), thick=1.2)
-        title, work = sweep.proportion(measure)
+        yield CurveLine(
+            "plain", x, _median_unless_varying([measure.plain(r) for r in rows], by_width), colour, (5, 2), thick=1.2
+        )
+        title, proportional_to = sweep.proportion(measure)
         measured = [f(r) for r in rows for f in (measure.ours, measure.plain)]
-        grown = [first * work(r) / work(rows[0]) for r in rows]
-        yield Line(title, *_within(x, grown, min(measured) / FAR, max(measured) * FAR), colour, (1, 2), thick=1.2)
+        grown = [first * proportional_to(r) / proportional_to(rows[0]) for r in rows]
+        yield CurveLine(
+            title, *_clip_line(x, grown, min(measured) / FAR, max(measured) * FAR), colour, (1, 2), thick=1.2
+        )
 
 
-def _within(x: Sequence[float], y: Sequence[float], low: float, high: float) -> tuple[list[float], list[float]]:
+def _clip_line(x: Sequence[float], y: Sequence[float], low: float, high: float) -> tuple[list[float], list[float]]:
     """A line as far as it keeps to these limits, so that no proportion flattens what was measured."""
     for k, value in enumerate(y):
         if not low <= value <= high:
@@ -145,12 +149,12 @@ def _within(x: Sequence[float], y: Sequence[float], low: float, high: float) -> 
     return list(x), list(y)
 
 
-def _steady(values: list[float], varies: bool) -> list[float]:
+def _median_unless_varying(values: list[float], varies: bool) -> list[float]:
     """The plain net is one and the same where the width is: its median over the points."""
     return values if varies else [sorted(values)[len(values) // 2]] * len(values)
 
 
-def _scales(axes: Axes, lines: Sequence[Line]) -> None:
+def _set_scales(axes: Axes, lines: Sequence[CurveLine]) -> None:
     across = sorted({x for line in lines if line.marker for x in line.x})
     low, high = across[0], max(across[-1], 2 * across[0])
     axes.set_xlim(low * (low / high) ** 0.04, high * (high / low) ** (LABELS / (1 - LABELS)))
@@ -162,24 +166,24 @@ def _scales(axes: Axes, lines: Sequence[Line]) -> None:
     low, high = min(along), max(along)
     axes.set_ylim(low / 1.3, high * 1.3)
     axes.yaxis.set_major_locator(LogLocator(10, (1.0,) if high > 100 * low else (1.0, 3.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: tick(y)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_tick(y)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _names(axes: Axes, lines: Sequence[Line]) -> None:
+def _draw_names(axes: Axes, lines: Sequence[CurveLine]) -> None:
     """Each name at the end of its line, and none over another."""
     apart = LETTERS * 1.05 / (HEIGHT - 64)  # of the axis' height
-    wanted = sorted(lines, key=lambda line: line.y[-1])
-    heights = [float(axes.transAxes.inverted().transform(axes.transData.transform((1, n.y[-1])))[1]) for n in wanted]
-    for line, height in zip(wanted, spread(heights, apart), strict=True):
+    by_height = sorted(lines, key=lambda line: line.y[-1])
+    heights = [float(axes.transAxes.inverted().transform(axes.transData.transform((1, n.y[-1])))[1]) for n in by_height]
+    for line, height in zip(by_height, spread_apart(heights, apart), strict=True):
         right = float(axes.transAxes.inverted().transform(axes.transData.transform((line.x[-1], 1)))[0])
         axes.text(
             right + 0.025, height, line.name, color=line.colour, fontsize=LETTERS, va="center", transform=axes.transAxes
         )
 
 
-def spread(heights: Sequence[float], apart: float) -> list[float]:
+def spread_apart(heights: Sequence[float], apart: float) -> list[float]:
     """Rising heights, moved as little as need be to lie at least so far apart and between 0 and 1."""
     groups: list[tuple[float, int]] = []  # middles, and how many names share each
     for height in heights:
@@ -195,5 +199,5 @@ def spread(heights: Sequence[float], apart: float) -> list[float]:
     return [middle + (k - (count - 1) / 2) * apart for middle, count in groups for k in range(count)]
 
 
-def _said(value: float) -> str:
+def _format_value(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -15,24 +15,35 @@ from typing import Any
 
 import torch
 
-from doxa_bench.contenders import evotorch, quiet
-from doxa_bench.generations import FLOOR, LEARNERS, RIVAL, SCALE, SIZE, TIMES, WIDTHS, garments, generation, net
-from doxa_bench.kinds import BATCH
-from doxa_bench.settings import Settings
-from doxa_bench.tables import NOT_INSTALLED, Table, number, refusals, spread
-from doxa_bench.timing import ratio, side_by_side
+from doxa_bench.contenders import evotorch, suppress_warnings
+from doxa_bench.generations import (
+    FLOOR,
+    LEARNERS,
+    RIVAL,
+    SCALE,
+    SIZE,
+    TIMES,
+    WIDTHS,
+    fashion_mnist_batch,
+    generation_step,
+    make_net,
+)
+from doxa_bench.net_kinds import BATCH
+from doxa_bench.settings import BenchSettings
+from doxa_bench.tables import NOT_INSTALLED, BenchTable, format_number, format_quartiles, missing_library_notes
+from doxa_bench.timing import ratio_quartiles, time_side_by_side
 
 ROUNDS, SECONDS = 21, 180.0
 
 
-def ask(settings: Settings) -> Iterator[dict[str, Any]]:
-    found: dict[str, Any] = {
+def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
+    result: dict[str, Any] = {
         "settings": {
             "net": "-".join(map(str, WIDTHS)),
             "perturbations": SIZE,
             "batch": BATCH,
             "scale": SCALE,
-            "rounds": settings.turns(ROUNDS),
+            "rounds": settings.round_count(ROUNDS),
             "generations_of_memory": TIMES,
             **({"gpu": torch.cuda.get_device_name()} if settings.device.startswith("cuda") else {}),
         },
@@ -42,76 +53,86 @@ def ask(settings: Settings) -> Iterator[dict[str, Any]]:
     }
     cases = [FLOOR, *(case for case in LEARNERS if settings.wants(case))]
     if evotorch.version() is None:
-        found["missing"]["SNES"] = {RIVAL: NOT_INSTALLED}
+        result["missing"]["SNES"] = {RIVAL: NOT_INSTALLED}
     else:
         cases.insert(1, RIVAL)
-    x, y = garments(settings.device)
-    with quiet():
-        steps = {case: generation(case, net(settings.device), x, y) for case in cases}
-        limit = settings.seconds(SECONDS)
-        taken = side_by_side(steps, settings.turns(ROUNDS), limit, settings.device, _heard(settings))
+    x, y = fashion_mnist_batch(settings.device)
+    with suppress_warnings():
+        steps = {case: generation_step(case, make_net(settings.device), x, y) for case in cases}
+        limit = settings.time_limit(SECONDS)
+        seconds_by_case = time_side_by_side(
+            steps, settings.round_count(ROUNDS), limit, settings.device, _report_rounds(settings)
+        )
     del steps
-    found["generations"] = {case: figures(case, taken) for case in cases}
-    for case, own in found["generations"].items():
-        settings.say(f"{case}: {own['per_second']:.0f} evaluations a second")
-    yield found
+    result["generations"] = {case: summarize_case(case, seconds_by_case) for case in cases}
+    for case, figures in result["generations"].items():
+        settings.say(f"{case}: {figures['per_second']:.0f} evaluations a second")
+    yield result
     if settings.device == "cpu" and not Path("/proc/self/clear_refs").exists():
         return  # memory is counted as Linux counts it
     for case in cases:
         settings.progress(f"memory: {case}")
-        found["generations"][case]["megabytes"] = measured(case, settings.device) / 1e6
-        yield found
+        result["generations"][case]["megabytes"] = growth_in_subprocess(case, settings.device) / 1e6
+        yield result
 
 
-def _heard(settings: Settings) -> Any:
+def _report_rounds(settings: BenchSettings) -> Any:
     return lambda done: settings.progress(f"{done} rounds")
 
 
-def figures(case: str, taken: dict[str, list[float]]) -> dict[str, Any]:
+def summarize_case(case: str, seconds_by_case: dict[str, list[float]]) -> dict[str, Any]:
     """Evaluations a second, and how many times those of the floor and of evotorch, round by round."""
-    own = taken[case]
-    beside = {"floor": FLOOR, "rival": RIVAL}
+    case_seconds = seconds_by_case[case]
+    baselines = {"floor": FLOOR, "rival": RIVAL}
     return {
-        "ms": 1e3 * statistics.median(own),
-        "per_second": SIZE / statistics.median(own),
-        "rounds": len(own),
-        **{key: times(taken[other], own) for key, other in beside.items() if other in taken},
+        "ms": 1e3 * statistics.median(case_seconds),
+        "per_second": SIZE / statistics.median(case_seconds),
+        "rounds": len(case_seconds),
+        **{
+            key: speed_ratio(seconds_by_case[baseline], case_seconds)
+            for key, baseline in baselines.items()
+            if baseline in seconds_by_case
+        },
     }
 
 
-def times(other: Sequence[float], own: Sequence[float]) -> dict[str, float]:
+def speed_ratio(baseline_seconds: Sequence[float], case_seconds: Sequence[float]) -> dict[str, float]:
     """How many times as many evaluations a second as another."""
-    return ratio([a / b for a, b in zip(other, own, strict=True)])
+    return ratio_quartiles([a / b for a, b in zip(baseline_seconds, case_seconds, strict=True)])
 
 
-def measured(case: str, device: str) -> int:
+def growth_in_subprocess(case: str, device: str) -> int:
     """The growth of memory in a process of its own."""
     command = [sys.executable, "-m", "doxa_bench.generations", case, device]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
 
 
-def show(found: dict[str, Any]) -> list[Table]:
-    generations, rival = found["generations"], found["generations"].get(RIVAL, {})
+def show(result: dict[str, Any]) -> list[BenchTable]:
+    generations, rival = result["generations"], result["generations"].get(RIVAL, {})
     rows = []
-    for case, own in generations.items():
-        beside = own.get("rival")
-        memory, theirs = own.get("megabytes"), rival.get("megabytes")
+    for case, figures in generations.items():
+        against_rival = figures.get("rival")
+        memory, rival_memory = figures.get("megabytes"), rival.get("megabytes")
         rows.append(
             (
                 NAMES.get(case, case),
-                f"{own['ms']:.1f}",
-                f"{own['per_second']:,.0f}",
-                number(own["floor"]["ratio"]),
-                number(None if beside is None else beside["ratio"]),
-                "–" if beside is None else spread(beside),
-                number(memory, ".0f"),
-                number(None if memory is None or theirs is None else memory / theirs),
+                f"{figures['ms']:.1f}",
+                f"{figures['per_second']:,.0f}",
+                format_number(figures["floor"]["ratio"]),
+                format_number(None if against_rival is None else against_rival["ratio"]),
+                "–" if against_rival is None else format_quartiles(against_rival),
+                format_number(memory, ".0f"),
+                format_number(None if memory is None or rival_memory is None else memory / rival_memory),
             )
         )
-    heads = ("perturbations", "generation, ms", "evaluations a second", "times the floor", "times evotorch", "spread")
+    headers = ("perturbations", "generation, ms", "evaluations a second", "times the floor", "times evotorch", "spread")
     memory_heads = ("peak memory, MB", "of evotorch's")
-    notes = [f"{name} {about['version']}" for name, about in found["libraries"].items() if about["version"]]
-    return [Table("A generation", (*heads, *memory_heads), rows, notes=[*notes, *refusals(found["missing"])])]
+    notes = [f"{name} {about['version']}" for name, about in result["libraries"].items() if about["version"]]
+    return [
+        BenchTable(
+            "A generation", (*headers, *memory_heads), rows, notes=[*notes, *missing_library_notes(result["missing"])]
+        )
+    ]
 
 
 NAMES = {FLOOR: "the floor: batched products, forward only, weights given", RIVAL: "evotorch, SNES"}

@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
-from doxa_bench import crews, moving
-from doxa_bench.kinds import BATCH
-from doxa_bench.moving import ESTIMATORS, Worker
-from doxa_bench.settings import Settings
-from doxa_bench.tables import Table, number
+from doxa_bench import pool_leader, worker_cost
+from doxa_bench.net_kinds import BATCH
+from doxa_bench.settings import BenchSettings
+from doxa_bench.tables import BenchTable, format_number
+from doxa_bench.worker_cost import ESTIMATORS, TimedWorker
 
 ROUNDS, SECONDS = 7, 6.0  # of one size of net
 WIDTHS = {"cpu": (100, 300, 1000, 3000), "cuda": (100, 1000, 3000, 10_000)}
@@ -32,15 +32,15 @@ GENERATIONS = 20
 EXTRAPOLATED = "†"
 PER = {"lead": "at rest", "lead_block": "for each block", "lead_block_worker": "for each block and worker"}
 # What is asked of the model: workers and weights.
-ASKED = ((2, 1e5), (16, 1e6), (100, 1e6), (100, 1e8), (10_000, 1e6), (10_000, 1e9))
+MODELLED_CASES = ((2, 1e5), (16, 1e6), (100, 1e6), (100, 1e8), (10_000, 1e6), (10_000, 1e9))
 
 
-def ask(settings: Settings) -> Iterator[dict[str, Any]]:
+def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
     kind = settings.device.partition(":")[0]
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "settings": {
             "batch": BATCH,
-            "rounds": settings.turns(ROUNDS),
+            "rounds": settings.round_count(ROUNDS),
             "widths": WIDTHS[kind],
             **({"gpu": torch.cuda.get_device_name()} if kind == "cuda" else {}),
         },
@@ -50,26 +50,26 @@ def ask(settings: Settings) -> Iterator[dict[str, Any]]:
     for width in WIDTHS[kind]:
         for estimator in ESTIMATORS:
             if settings.wants(estimator):
-                settings.progress(f"{estimator}, {moving.weights(width):,} weights")
-                found["nets"].append(measured(estimator, width, settings))
-                yield found
+                settings.progress(f"{estimator}, {worker_cost.weight_count(width):,} weights")
+                result["nets"].append(measure_net(estimator, width, settings))
+                yield result
     if kind == "cpu":
         for workers, parts in CREWS:
             settings.progress(f"{workers} workers, {parts} blocks")
-            seconds = crews.leading(workers, parts, GENERATIONS)
-            found["crews"].append({"workers": workers, "parts": parts, "seconds": seconds})
-            yield found
-        found["bytes"] = crews.message_bytes()
-    found["constants"] = constants(found)
-    settings.say(", ".join(f"{name} {value:.3g}" for name, value in found["constants"].items()))
-    yield found
+            seconds = pool_leader.leader_seconds(workers, parts, GENERATIONS)
+            result["crews"].append({"workers": workers, "parts": parts, "seconds": seconds})
+            yield result
+        result["bytes"] = pool_leader.message_bytes()
+    result["constants"] = fit_constants(result)
+    settings.say(", ".join(f"{name} {value:.3g}" for name, value in result["constants"].items()))
+    yield result
 
 
-def measured(estimator: str, width: int, settings: Settings) -> dict[str, Any]:
+def measure_net(estimator: str, width: int, settings: BenchSettings) -> dict[str, Any]:
     """The parts of a worker's generation, and its memory, for a net of some width."""
-    device, count = settings.device, moving.weights(width)
+    device, count = settings.device, worker_cost.weight_count(width)
     size = 2 * max(2, int(min(MOST, WORK[device.partition(":")[0]] / count)) // 2)
-    (evaluate, move), (_, least) = (timed(estimator, width, n, settings) for n in (size, FEWEST))
+    (evaluate, move), (_, least) = (time_worker(estimator, width, n, settings) for n in (size, FEWEST))
     each = max(0.0, move - least) / (size - FEWEST)
     return {
         "estimator": estimator,
@@ -81,48 +81,48 @@ def measured(estimator: str, width: int, settings: Settings) -> dict[str, Any]:
         "evaluate_ns": 1e9 * evaluate / (size * count * BATCH),
         "move_ns": 1e9 * each / count,
         "once_ns": 1e9 * max(0.0, least - FEWEST * each) / count,
-        "bytes": memory(estimator, width, device),
+        "bytes": growth_in_subprocess(estimator, width, device),
     }
 
 
-def timed(estimator: str, width: int, size: int, settings: Settings) -> tuple[float, float]:
+def time_worker(estimator: str, width: int, size: int, settings: BenchSettings) -> tuple[float, float]:
     """Seconds in which a worker evaluates so many perturbations, and in which it moves on: medians over rounds."""
-    worker = Worker(moving.net(width, settings.device), estimator, size, settings.device)
+    worker = TimedWorker(worker_cost.make_net(width, settings.device), estimator, size, settings.device)
     worker.generation()
     rounds: list[tuple[float, float]] = []
-    while len(rounds) < settings.turns(ROUNDS) and sum(map(sum, rounds)) < settings.seconds(SECONDS):
+    while len(rounds) < settings.round_count(ROUNDS) and sum(map(sum, rounds)) < settings.time_limit(SECONDS):
         rounds.append(worker.generation())
     evaluate, move = (statistics.median(column) for column in zip(*rounds, strict=True))
     return evaluate, move
 
 
-def memory(estimator: str, width: int, device: str) -> int | None:
+def growth_in_subprocess(estimator: str, width: int, device: str) -> int | None:
     """The growth of the peak in a process of its own, where it can be counted."""
     if device == "cpu" and not Path("/proc/self/clear_refs").exists():
         return None
-    command = [sys.executable, "-m", "doxa_bench.moving", estimator, str(width), device]
+    command = [sys.executable, "-m", "doxa_bench.worker_cost", estimator, str(width), device]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
 
 
-def constants(found: dict[str, Any]) -> dict[str, float]:
+def fit_constants(result: dict[str, Any]) -> dict[str, float]:
     """The few numbers of the model: those of nets as the largest has them, those of crews by least squares."""
-    known: dict[str, float] = {}
+    fitted: dict[str, float] = {}
     for estimator in ESTIMATORS:
-        rows = [row for row in found["nets"] if row["estimator"] == estimator]
+        rows = [row for row in result["nets"] if row["estimator"] == estimator]
         if not rows:
             continue
         last = max(rows, key=lambda row: row["weights"])
-        known |= {f"{estimator}, {name}": last[name] for name in ("evaluate_ns", "move_ns", "once_ns")}
+        fitted |= {f"{estimator}, {name}": last[name] for name in ("evaluate_ns", "move_ns", "once_ns")}
         if last["bytes"] is not None:
-            known[f"{estimator}, bytes"] = last["bytes"] / last["weights"]
-    if found["crews"]:
-        (base, block, pair), errors = led(found["crews"])
-        known |= {"lead": base, "lead_block": block, "lead_block_worker": pair}
-        known |= {f"{name}, error": error for name, error in zip(PER, errors, strict=True)}
-    return known
+            fitted[f"{estimator}, bytes"] = last["bytes"] / last["weights"]
+    if result["crews"]:
+        (base, block, pair), errors = fit_leader_constants(result["crews"])
+        fitted |= {"lead": base, "lead_block": block, "lead_block_worker": pair}
+        fitted |= {f"{name}, error": error for name, error in zip(PER, errors, strict=True)}
+    return fitted
 
 
-def led(rows: Sequence[dict[str, Any]]) -> tuple[list[float], list[float]]:
+def fit_leader_constants(rows: Sequence[dict[str, Any]]) -> tuple[list[float], list[float]]:
     """Seconds of the leader, at rest, for each block, and for each block and worker, with their standard errors.
 
     By least squares, none of them below 0: the most negative is left out, and the rest are found again.
@@ -130,40 +130,44 @@ def led(rows: Sequence[dict[str, Any]]) -> tuple[list[float], list[float]]:
     terms = torch.tensor([[1.0, r["parts"], r["parts"] * r["workers"]] for r in rows], dtype=torch.float64)
     seconds = torch.tensor([r["seconds"] for r in rows], dtype=torch.float64)
     relative = terms / seconds[:, None]  # relative errors count alike: the shortest are as telling as the longest
-    found, errors, used = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64), [0, 1, 2]
+    coefficients, errors, used = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64), [0, 1, 2]
     while used:
-        own = relative[:, used]
-        fitted = torch.linalg.lstsq(own, torch.ones_like(seconds)[:, None]).solution.flatten()
+        used_terms = relative[:, used]
+        fitted = torch.linalg.lstsq(used_terms, torch.ones_like(seconds)[:, None]).solution.flatten()
         if bool((fitted >= 0).all()):
-            noise = (own @ fitted - 1).square().sum() / max(1, len(rows) - len(used))
-            found[used] = fitted
-            errors[used] = (noise * torch.linalg.inv(own.T @ own).diagonal()).sqrt()
+            noise = (used_terms @ fitted - 1).square().sum() / max(1, len(rows) - len(used))
+            coefficients[used] = fitted
+            errors[used] = (noise * torch.linalg.inv(used_terms.T @ used_terms).diagonal()).sqrt()
             break
         used.pop(int(fitted.argmin()))
-    return found.tolist(), errors.tolist()
+    return coefficients.tolist(), errors.tolist()
 
 
-def model(found: dict[str, Any], workers: int, weights: float, estimator: str = "weight space") -> dict[str, Any]:
+def model_generation(
+    result: dict[str, Any], workers: int, weights: float, estimator: str = "weight space"
+) -> dict[str, Any]:
     """A generation by arithmetic: a pair for each worker, 1000 perturbations at least, a block for each worker."""
-    known = found["constants"]
+    fitted = result["constants"]
     size, parts = max(MOST, 2 * workers), max(16, workers)
-    evaluate = known[f"{estimator}, evaluate_ns"] * 1e-9 * -(-size // workers) * weights * BATCH
-    once = known[f"{estimator}, once_ns"] * 1e-9 * weights
-    move = once + known[f"{estimator}, move_ns"] * 1e-9 * size * weights
+    evaluate = fitted[f"{estimator}, evaluate_ns"] * 1e-9 * -(-size // workers) * weights * BATCH
+    once = fitted[f"{estimator}, once_ns"] * 1e-9 * weights
+    move = once + fitted[f"{estimator}, move_ns"] * 1e-9 * size * weights
     shared = once + (move - once) / workers  # if each made the update of its share of the weights
-    answer: dict[str, Any] = {"perturbations": size, "evaluate": evaluate, "move": move, "shared": shared}
-    if f"{estimator}, bytes" in known:
-        answer["memory"] = known[f"{estimator}, bytes"] * weights
-    if "lead" in known:
-        answer["lead"] = known["lead"] + known["lead_block"] * parts + known["lead_block_worker"] * parts * workers
-        own = found["bytes"]
-        answer["up"] = parts * (own["request"] + own["answer"]) + size * own["value"]
-        answer["down"] = workers * (parts * own["told_block"] + size * own["value"])
-        answer["sums"] = 2 * 4 * weights * parts  # of local perturbations
-    return answer
+    prediction: dict[str, Any] = {"perturbations": size, "evaluate": evaluate, "move": move, "shared": shared}
+    if f"{estimator}, bytes" in fitted:
+        prediction["memory"] = fitted[f"{estimator}, bytes"] * weights
+    if "lead" in fitted:
+        prediction["lead"] = (
+            fitted["lead"] + fitted["lead_block"] * parts + fitted["lead_block_worker"] * parts * workers
+        )
+        message_bytes = result["bytes"]
+        prediction["up"] = parts * (message_bytes["request"] + message_bytes["answer"]) + size * message_bytes["value"]
+        prediction["down"] = workers * (parts * message_bytes["told_block"] + size * message_bytes["value"])
+        prediction["sums"] = 2 * 4 * weights * parts  # of local perturbations
+    return prediction
 
 
-def show(found: dict[str, Any]) -> list[Table]:
+def show(result: dict[str, Any]) -> list[BenchTable]:
     nets = [
         (
             row["estimator"],
@@ -172,66 +176,86 @@ def show(found: dict[str, Any]) -> list[Table]:
             f"{1e3 * row['evaluate_ns']:.1f}",
             f"{row['move_ns']:.2f}",
             f"{row['once_ns']:.1f}",
-            number(None if row["bytes"] is None else row["bytes"] / row["weights"], ".0f"),
+            format_number(None if row["bytes"] is None else row["bytes"] / row["weights"], ".0f"),
         )
-        for row in found["nets"]
+        for row in result["nets"]
     ]
-    heads = ("perturbations", "weights d", "N", "evaluate, ps each N d B")
+    headers = ("perturbations", "weights d", "N", "evaluate, ps each N d B")
     more = ("update, ns each N d", "and once each d", "memory, bytes a weight")
-    tables = [Table("A worker that evaluates all of a generation", (*heads, *more), nets)]
-    known = found.get("constants", {})
-    if found["crews"] and "lead" in known:
-        crews = [(str(r["workers"]), str(r["parts"]), f"{1e3 * r['seconds']:.2f}") for r in found["crews"]]
-        said = ", ".join(f"{known[name]:.2g} ± {known[f'{name}, error']:.1g} s {per}" for name, per in PER.items())
+    tables = [BenchTable("A worker that evaluates all of a generation", (*headers, *more), nets)]
+    fitted = result.get("constants", {})
+    if result["crews"] and "lead" in fitted:
+        leader_rows = [(str(r["workers"]), str(r["parts"]), f"{1e3 * r['seconds']:.2f}") for r in result["crews"]]
+        fitted_text = ", ".join(
+            f"{fitted[name]:.2g} ± {fitted[f'{name}, error']:.1g} s {per}" for name, per in PER.items()
+        )
         notes = ["workers are a thread that answers for all at once, so that there can be many"]
-        notes += [f"fitted: {said}"]
-        of_crews = ("workers", "blocks", "its own ms a generation")
-        tables.append(Table("A process that leads a pool", of_crews, crews, 2, notes))
-    if all(f"{estimator}, move_ns" in found.get("constants", {}) for estimator in ESTIMATORS):
-        tables += modelled(found)
+        notes += [f"fitted: {fitted_text}"]
+        leader_headers = ("workers", "blocks", "its own ms a generation")
+        tables.append(BenchTable("A process that leads a pool", leader_headers, leader_rows, 2, notes))
+    if all(f"{estimator}, move_ns" in result.get("constants", {}) for estimator in ESTIMATORS):
+        tables += model_tables(result)
     return tables
 
 
-def modelled(found: dict[str, Any]) -> list[Table]:
+def model_tables(result: dict[str, Any]) -> list[BenchTable]:
     """What generations would cost, in time and in bytes; beyond what was measured it is extrapolated, and marked."""
-    most = max(row["weights"] for row in found["nets"]), max((row["workers"] for row in found["crews"]), default=1)
-    time, room = [], []
-    for workers, weights in ASKED:
-        full, thin = model(found, workers, weights), model(found, workers, weights, "low rank")
-        who, what = marked(f"{workers:,}", workers > most[1]), marked(f"{weights / 1e6:,g} M", weights > most[0])
-        case = who, what
-        parts = full["evaluate"], full["move"], thin["evaluate"], thin["move"], full["shared"], full.get("lead")
-        time.append((*case, *map(seconds, parts)))
-        room.append(
+    largest = (
+        max(row["weights"] for row in result["nets"]),
+        max((row["workers"] for row in result["crews"]), default=1),
+    )
+    time_rows, byte_rows = [], []
+    for workers, weights in MODELLED_CASES:
+        weight_space, low_rank = (
+            model_generation(result, workers, weights),
+            model_generation(result, workers, weights, "low rank"),
+        )
+        workers_text, weights_text = (
+            mark_extrapolated(f"{workers:,}", workers > largest[1]),
+            mark_extrapolated(f"{weights / 1e6:,g} M", weights > largest[0]),
+        )
+        case = workers_text, weights_text
+        parts = (
+            weight_space["evaluate"],
+            weight_space["move"],
+            low_rank["evaluate"],
+            low_rank["move"],
+            weight_space["shared"],
+            weight_space.get("lead"),
+        )
+        time_rows.append((*case, *map(format_seconds, parts)))
+        byte_rows.append(
             (
                 *case,
-                f"{full['perturbations']:,}",
-                *(size_of(full.get(name)) for name in ("up", "down", "sums", "memory")),
+                f"{weight_space['perturbations']:,}",
+                *(format_bytes(weight_space.get(name)) for name in ("up", "down", "sums", "memory")),
             )
         )
-    heads = ("workers", "weights")
-    notes = [f"{EXTRAPOLATED} extrapolated: measured were up to {most[0]:,} weights and {most[1]} workers"]
-    even = (f"{parity(found, estimator):.0f} workers with {estimator} perturbations" for estimator in ESTIMATORS)
-    notes.append(f"on {BATCH} rows the update takes longer than the evaluations from {', '.join(even)} on")
-    of_time = ("evaluate", "update", "evaluate, low rank", "update, low rank", "update, shared out", "leader")
-    of_room = ("N", "received by the leader", "sent to all", "received, local", "memory of a worker")
+    headers = ("workers", "weights")
+    notes = [f"{EXTRAPOLATED} extrapolated: measured were up to {largest[0]:,} weights and {largest[1]} workers"]
+    parity_texts = (
+        f"{parity(result, estimator):.0f} workers with {estimator} perturbations" for estimator in ESTIMATORS
+    )
+    notes.append(f"on {BATCH} rows the update takes longer than the evaluations from {', '.join(parity_texts)} on")
+    time_headers = ("evaluate", "update", "evaluate, low rank", "update, low rank", "update, shared out", "leader")
+    byte_headers = ("N", "received by the leader", "sent to all", "received, local", "memory of a worker")
     return [
-        Table("Time of a generation by the model", (*heads, *of_time), time, 0, notes),
-        Table("Bytes of a generation by the model", (*heads, *of_room), room, 0, notes[:1]),
+        BenchTable("Time of a generation by the model", (*headers, *time_headers), time_rows, 0, notes),
+        BenchTable("Bytes of a generation by the model", (*headers, *byte_headers), byte_rows, 0, notes[:1]),
     ]
 
 
-def marked(words: str, beyond: bool) -> str:
-    return f"{words} {EXTRAPOLATED}" if beyond else words
+def mark_extrapolated(text: str, beyond: bool) -> str:
+    return f"{text} {EXTRAPOLATED}" if beyond else text
 
 
-def parity(found: dict[str, Any], estimator: str) -> float:
+def parity(result: dict[str, Any], estimator: str) -> float:
     """The number of workers at which evaluating a share takes as long as making all perturbations again."""
-    known = found["constants"]
-    return float(known[f"{estimator}, evaluate_ns"] * BATCH / max(known[f"{estimator}, move_ns"], 1e-12))
+    fitted = result["constants"]
+    return float(fitted[f"{estimator}, evaluate_ns"] * BATCH / max(fitted[f"{estimator}, move_ns"], 1e-12))
 
 
-def seconds(value: float | None) -> str:
+def format_seconds(value: float | None) -> str:
     """Seconds to two digits, or hours where they are many."""
     if value is None:
         return "–"
@@ -239,7 +263,7 @@ def seconds(value: float | None) -> str:
     return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.2g} {unit}"
 
 
-def size_of(count: float | None) -> str:
+def format_bytes(count: float | None) -> str:
     """Bytes to two digits, in thousands."""
     if count is None:
         return "–"

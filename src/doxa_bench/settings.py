@@ -9,30 +9,30 @@ QUICK = 3  # rounds of a look that is no measurement
 HURRY = 0.1  # of the time that a measurement may take
 
 
-def _nothing(words: object) -> None:
+def _discard(text: object) -> None:
     pass
 
 
 @dataclass(frozen=True)
-class Settings:
+class BenchSettings:
     """How long to measure, where, and which cases; `say` hears findings, `progress` what is going on meanwhile."""
 
     rounds: int | None = None
     quick: bool = False
     device: str = "cpu"
     only: str = ""
-    say: Callable[[object], None] = _nothing
-    progress: Callable[[object], None] = _nothing
+    say: Callable[[object], None] = _discard
+    progress: Callable[[object], None] = _discard
 
-    def turns(self, own: int) -> int:
+    def round_count(self, default: int) -> int:
         """How many rounds: those asked for, else the question's own."""
         if self.rounds is not None:
             return self.rounds
-        return min(QUICK, own) if self.quick else own
+        return min(QUICK, default) if self.quick else default
 
-    def seconds(self, own: float) -> float:
+    def time_limit(self, default: float) -> float:
         """How long rounds may take."""
-        return HURRY * own if self.quick else own
+        return HURRY * default if self.quick else default
 
     def wants(self, name: str) -> bool:
         """Whether a case is one of those asked for: its name holds one of the words between commas."""

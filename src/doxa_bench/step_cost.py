@@ -13,13 +13,13 @@ from typing import Any
 
 import doxa
 from doxa.engine.contracts import Learner
-from doxa_bench import beside
-from doxa_bench.contenders import Task, quiet
-from doxa_bench.kinds import BATCH, KINDS, ROWS, new, noise_rows, shown
-from doxa_bench.settings import Settings
-from doxa_bench.steps import GAUSSIAN, MIXTURE, Believed, even, plain
-from doxa_bench.tables import Table, spread
-from doxa_bench.timing import Step, figures, in_turn
+from doxa_bench import comparison
+from doxa_bench.contenders import LearningTask, suppress_warnings
+from doxa_bench.net_kinds import BATCH, KINDS, ROWS, new_net, random_rows, split_case
+from doxa_bench.settings import BenchSettings
+from doxa_bench.tables import BenchTable, format_quartiles
+from doxa_bench.timing import Step, summarize_pairs, time_in_turn
+from doxa_bench.trainables import GAUSSIAN, MIXTURE, BeliefTrainer, equal_scales, plain_model
 
 ROUNDS = 31
 # A kind's rounds end when the next would take it past so many seconds.
@@ -39,51 +39,51 @@ NOISES = ("shared gaussian", "local gaussian", "flipout gaussian")
 CASES = {"mlp1200": tuple(LEARNERS), "mlp400": NOISES, "lenet5": NOISES, "vgg": NOISES}
 
 
-def ask(settings: Settings) -> Iterator[dict[str, Any]]:
-    found: dict[str, Any] = {
-        "settings": {"batch": BATCH, "rows": ROWS, "rounds": settings.turns(ROUNDS)},
+def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
+    result: dict[str, Any] = {
+        "settings": {"batch": BATCH, "rows": ROWS, "rounds": settings.round_count(ROUNDS)},
         "steps": {},
         "rivals": {},
         "missing": {},
-        "libraries": beside.known(),
+        "libraries": comparison.describe_all_libraries(),
     }
     for kind in CASES:
-        base, own, rivals = steps(kind, settings, found["missing"])
-        if not own and not rivals:
+        base, doxa_steps, rivals = training_steps(kind, settings, result["missing"])
+        if not doxa_steps and not rivals:
             continue
 
-        def heard(done: int, kind: str = kind) -> None:
+        def report_round(done: int, kind: str = kind) -> None:
             settings.progress(f"{kind}: {done} rounds")
 
-        together = own | {f"{case}, {library}": step for (case, library), step in rivals.items()}
-        limit = settings.seconds(SECONDS.get(kind, 60.0))
-        with quiet():
-            taken = in_turn(base, together, settings.turns(ROUNDS), limit, settings.device, heard)
-        measured = {name: figures(pairs) for name, pairs in taken.items()}
-        for name, figure in measured.items():
+        all_steps = doxa_steps | {f"{case}, {library}": step for (case, library), step in rivals.items()}
+        limit = settings.time_limit(SECONDS.get(kind, 60.0))
+        with suppress_warnings():
+            timings = time_in_turn(base, all_steps, settings.round_count(ROUNDS), limit, settings.device, report_round)
+        figures = {name: summarize_pairs(pairs) for name, pairs in timings.items()}
+        for name, figure in figures.items():
             settings.say(f"{name}: {figure['ratio']:.2f} times the plain step")
-        found["steps"] |= {case: measured[case] for case in own}
+        result["steps"] |= {case: figures[case] for case in doxa_steps}
         for case, library in rivals:
-            found["rivals"].setdefault(case, {})[library] = measured[f"{case}, {library}"]
-        yield found
+            result["rivals"].setdefault(case, {})[library] = figures[f"{case}, {library}"]
+        yield result
 
 
-def steps(
-    kind: str, settings: Settings, missing: dict[str, dict[str, str]]
+def training_steps(
+    kind: str, settings: BenchSettings, missing: dict[str, dict[str, str]]
 ) -> tuple[Step, dict[str, Step], dict[tuple[str, str], Step]]:
     """The plain step of a kind of net, Doxa's by case, other libraries' by case and name; what is missing is noted."""
     device = settings.device
-    x, y = noise_rows(kind, device=device)
-    own: dict[str, Step] = {}
-    for how in CASES[kind]:
-        if settings.wants(f"{kind} {how}"):
-            belief = Believed(new(kind, device), (x, y), LEARNERS[how])
-            own[f"{kind} {how}"] = partial(belief.step, belief.batch(x, y))
+    x, y = random_rows(kind, device=device)
+    doxa_steps: dict[str, Step] = {}
+    for learner_name in CASES[kind]:
+        if settings.wants(f"{kind} {learner_name}"):
+            trainer = BeliefTrainer(new_net(kind, device), (x, y), LEARNERS[learner_name])
+            doxa_steps[f"{kind} {learner_name}"] = partial(trainer.step, trainer.batch(x, y))
     rivals: dict[tuple[str, str], Step] = {}
-    net = new(kind, device)
-    task: Callable[[str], Task] = lambda noise: Task(net, even(net), noise=noise)  # noqa: E731
-    if any(settings.wants(f"{kind} {how}") for how in NOISES):
-        for noise, library, offer in beside.pupils(task, x, y):
+    net = new_net(kind, device)
+    task: Callable[[str], LearningTask] = lambda noise: LearningTask(net, equal_scales(net), noise=noise)  # noqa: E731
+    if any(settings.wants(f"{kind} {learner_name}") for learner_name in NOISES):
+        for noise, library, offer in comparison.trainable_models(task, x, y):
             case = f"{kind} {noise} gaussian"
             if not settings.wants(case):
                 continue
@@ -91,18 +91,18 @@ def steps(
                 missing.setdefault(case, {})[library] = offer
             else:
                 rivals[case, library] = partial(offer.step, x, y)
-    return partial(plain(new(kind, device)).step, x, y), own, rivals
+    return partial(plain_model(new_net(kind, device)).step, x, y), doxa_steps, rivals
 
 
-def show(found: dict[str, Any]) -> list[Table]:
+def show(result: dict[str, Any]) -> list[BenchTable]:
     rows = [
-        (*shown(case), f"{r['plain_ms']:.1f}", f"{r['ms']:.1f}", f"{r['ratio']:.2f}", spread(r))
-        for case, r in found["steps"].items()
+        (*split_case(case), f"{r['plain_ms']:.1f}", f"{r['ms']:.1f}", f"{r['ratio']:.2f}", format_quartiles(r))
+        for case, r in result["steps"].items()
     ]
-    heads = ("net", "learned with", "plain, ms", "belief, ms", "ratio", "spread of the ratio")
-    own = Table("A step of a belief, times a step of the plain net", heads, rows, 2)
-    columns = {kind: KINDS[kind].shown for kind in KINDS}
-    others = beside.matrix(
-        "A step of a belief in each library, times a step of the plain net", found, columns, "{kind} {noise} gaussian"
+    headers = ("net", "learned with", "plain, ms", "belief, ms", "ratio", "spread of the ratio")
+    doxa_table = BenchTable("A step of a belief, times a step of the plain net", headers, rows, 2)
+    columns = {kind: KINDS[kind].title for kind in KINDS}
+    library_table = comparison.comparison_table(
+        "A step of a belief in each library, times a step of the plain net", result, columns, "{kind} {noise} gaussian"
     )
-    return [own] if others is None else [own, others]
+    return [doxa_table] if library_table is None else [doxa_table, library_table]

@@ -17,14 +17,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import doxa
-from doxa_bench import beside
-from doxa_bench.contenders import Task, quiet
-from doxa_bench.digits import Rows, digits
-from doxa_bench.kinds import BATCH, KINDS, new
-from doxa_bench.settings import Settings
-from doxa_bench.steps import GAUSSIAN, SCALE, Believed, Pupil, even, plain
-from doxa_bench.tables import Table, libraries, number, refusals
+from doxa_bench import comparison
+from doxa_bench.contenders import LearningTask, suppress_warnings
+from doxa_bench.mnist_data import LabeledRows, mnist_splits
+from doxa_bench.net_kinds import BATCH, KINDS, new_net
+from doxa_bench.settings import BenchSettings
+from doxa_bench.tables import BenchTable, format_number, library_notes, missing_library_notes
 from doxa_bench.timing import seconds
+from doxa_bench.trainables import GAUSSIAN, SCALE, BeliefTrainer, TrainableModel, equal_scales, plain_model
 
 KIND = "mlp400"
 TARGETS = {"error": 0.025, "nll": 0.09}
@@ -33,69 +33,74 @@ QUARTERS = 40  # of an epoch: ten epochs at most
 SECONDS = 660.0  # in all
 
 
-def ask(settings: Settings) -> Iterator[dict[str, Any]]:
-    train, validation, _ = digits(settings.device)
-    found: dict[str, Any] = {
+def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
+    train, validation, _ = mnist_splits(settings.device)
+    result: dict[str, Any] = {
         "settings": {
-            "net": KINDS[KIND].shown,
+            "net": KINDS[KIND].title,
             "batch": BATCH,
             "rows": len(train[0]),
             "validation_rows": len(validation[0]),
             "validation_draws": DRAWS,
             "start_scale": SCALE,
             "targets": TARGETS,
-            "most_epochs": settings.turns(QUARTERS) / 4,
-            "most_seconds": settings.seconds(SECONDS),
+            "most_epochs": settings.round_count(QUARTERS) / 4,
+            "most_seconds": settings.time_limit(SECONDS),
         },
         "contenders": {},
         "missing": {},
-        "libraries": beside.known(),
+        "libraries": comparison.describe_all_libraries(),
     }
-    learning = contenders(train, found["missing"], settings)
-    found["contenders"] = {name: {"seconds": 0.0, "steps": 0, "history": []} for name in learning}
-    begun = time.perf_counter()
-    for quarter in range(settings.turns(QUARTERS)):
+    trainables = contenders(train, result["missing"], settings)
+    result["contenders"] = {name: {"seconds": 0.0, "steps": 0, "history": []} for name in trainables}
+    start = time.perf_counter()
+    for quarter in range(settings.round_count(QUARTERS)):
         batches = quarter_of_an_epoch(len(train[0]), quarter)
-        for name in list(learning):
-            if time.perf_counter() - begun > settings.seconds(SECONDS):
+        for name in list(trainables):
+            if time.perf_counter() - start > settings.time_limit(SECONDS):
                 return
-            own = found["contenders"][name]
-            with quiet():
-                taken = seconds(turn(learning[name], train, batches), 1, settings.device)
-                scores = judged(learning[name], validation)
-            own["seconds"] += taken
-            own["steps"] += len(batches)
-            own["history"].append({"seconds": own["seconds"], "steps": own["steps"], **scores})
-            for target, bar in TARGETS.items():
-                if scores[target] <= bar and target not in own:
-                    own[target] = {"seconds": own["seconds"], "steps": own["steps"]}
-                    settings.say(f"{name}: {target} of {scores[target]:.4f} after {own['seconds']:.1f} s")
+            progress = result["contenders"][name]
+            with suppress_warnings():
+                turn_seconds = seconds(training_turn(trainables[name], train, batches), 1, settings.device)
+                scores = score_predictions(trainables[name], validation)
+            progress["seconds"] += turn_seconds
+            progress["steps"] += len(batches)
+            progress["history"].append({"seconds": progress["seconds"], "steps": progress["steps"], **scores})
+            for target, threshold in TARGETS.items():
+                if scores[target] <= threshold and target not in progress:
+                    progress[target] = {"seconds": progress["seconds"], "steps": progress["steps"]}
+                    settings.say(f"{name}: {target} of {scores[target]:.4f} after {progress['seconds']:.1f} s")
             settings.progress(f"{name}: error {scores['error']:.4f}, NLL {scores['nll']:.4f}")
-            if all(target in own for target in TARGETS):
-                del learning[name]
-        yield found
-        if not learning:
+            if all(target in progress for target in TARGETS):
+                del trainables[name]
+        yield result
+        if not trainables:
             return
 
 
-def contenders(train: Rows, missing: dict[str, dict[str, str]], settings: Settings) -> dict[str, Pupil]:
+def contenders(
+    train: LabeledRows, missing: dict[str, dict[str, str]], settings: BenchSettings
+) -> dict[str, TrainableModel]:
     """Who learns, by name."""
     rows, device = (train[0][:BATCH], train[1][:BATCH]), settings.device
-    found = {"plain net": plain(new(KIND, device))}
-    for noise in beside.NOISES:
+    trainables = {"plain net": plain_model(new_net(KIND, device))}
+    for noise in comparison.NOISES:
         learner = doxa.learners.variational(GAUSSIAN, doxa.noise.TABLE[noise])
-        found[f"{noise}, Doxa"] = Believed(new(KIND, device), rows, learner, len(train[0])).pupil()
-    net = new(KIND, device)
-    task: Callable[[str], Task] = lambda noise: Task(net, even(net), len(train[0]), noise)  # noqa: E731
-    for noise, library, offer in beside.pupils(task, *rows):
+        trainables[f"{noise}, Doxa"] = BeliefTrainer(
+            new_net(KIND, device), rows, learner, len(train[0])
+        ).trainable_model()
+    net = new_net(KIND, device)
+    task: Callable[[str], LearningTask] = lambda noise: LearningTask(net, equal_scales(net), len(train[0]), noise)  # noqa: E731
+    for noise, library, offer in comparison.trainable_models(task, *rows):
         if isinstance(offer, str):
             missing.setdefault(noise, {})[library] = offer
         else:
-            found[f"{noise}, {library}"] = offer
-    for pupil in found.values():  # the first run of many things is their slowest, and none that would be learned from
-        with quiet():
-            pupil.slopes(*rows)
-    return {name: pupil for name, pupil in found.items() if settings.wants(name)}
+            trainables[f"{noise}, {library}"] = offer
+    # The first run of many things is their slowest, and none that would be learned from.
+    for trainable in trainables.values():
+        with suppress_warnings():
+            trainable.mean_gradients(*rows)
+    return {name: trainable for name, trainable in trainables.items() if settings.wants(name)}
 
 
 def quarter_of_an_epoch(rows: int, quarter: int) -> tuple[Tensor, ...]:
@@ -106,52 +111,52 @@ def quarter_of_an_epoch(rows: int, quarter: int) -> tuple[Tensor, ...]:
     return batches[quarter % 4 * share :][:share]
 
 
-def turn(pupil: Pupil, train: Rows, batches: tuple[Tensor, ...]) -> Callable[[], None]:
+def training_turn(trainable: TrainableModel, train: LabeledRows, batches: tuple[Tensor, ...]) -> Callable[[], None]:
     def run() -> None:
         for index in batches:
-            place = index.to(train[0].device)
-            pupil.step(train[0][place], train[1][place])
+            rows = index.to(train[0].device)
+            trainable.step(train[0][rows], train[1][rows])
 
     return run
 
 
 @torch.no_grad()
-def judged(pupil: Pupil, validation: Rows) -> dict[str, float]:
+def score_predictions(trainable: TrainableModel, validation: LabeledRows) -> dict[str, float]:
     """Error and NLL of the averaged probabilities."""
     x, y = validation
-    p = pupil.outputs(x, DRAWS).detach().double().softmax(-1).mean(0)
+    p = trainable.outputs(x, DRAWS).detach().double().softmax(-1).mean(0)
     return {"error": float((p.argmax(-1) != y).double().mean()), "nll": float(F.nll_loss(p.log(), y))}
 
 
-def show(found: dict[str, Any]) -> list[Table]:
-    targets = found["settings"]["targets"]
+def show(result: dict[str, Any]) -> list[BenchTable]:
+    targets = result["settings"]["targets"]
     rows = []
-    for name, own in found["contenders"].items():
-        if not own["history"]:
+    for name, contender in result["contenders"].items():
+        if not contender["history"]:
             continue
         noise, _, who = name.partition(", ")
-        reached = [number(own.get(target, {}).get("seconds"), ".1f") for target in targets]
-        best = [f"{min(past[target] for past in own['history']):.4f}" for target in targets]
-        steps = max((own[target]["steps"] for target in targets if target in own), default=None)
-        each = 1e3 * own["seconds"] / own["steps"]
+        reached = [format_number(contender.get(target, {}).get("seconds"), ".1f") for target in targets]
+        best = [f"{min(evaluation[target] for evaluation in contender['history']):.4f}" for target in targets]
+        steps = max((contender[target]["steps"] for target in targets if target in contender), default=None)
+        step_ms = 1e3 * contender["seconds"] / contender["steps"]
         rows.append(
             (
                 noise if who else "none",
                 who or name,
                 *reached,
-                number(steps, "d"),
-                f"{each:.1f}",
-                f"{own['seconds']:.1f}",
+                format_number(steps, "d"),
+                f"{step_ms:.1f}",
+                f"{contender['seconds']:.1f}",
                 *best,
             )
         )
-    heads = (
+    headers = (
         *("noise", "who", f"s to error ≤ {targets['error']:.1%}", f"s to NLL ≤ {targets['nll']:g}"),
         *("steps to the last", "ms a step", "s trained", "best error", "best NLL"),
     )
     notes = [
         "A dash: not reached in the seconds trained.",
-        *libraries(found),
-        *refusals(found["missing"]),
+        *library_notes(result),
+        *missing_library_notes(result["missing"]),
     ]
-    return [Table("Seconds of training until a target was first met on validation rows", heads, rows, 2, notes)]
+    return [BenchTable("Seconds of training until a target was first met on validation rows", headers, rows, 2, notes)]

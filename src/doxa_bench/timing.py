@@ -20,21 +20,21 @@ Pair = tuple[float, float]  # seconds of the plain step, and of the one held aga
 
 def seconds(step: Step, times: int, device: str = "cpu", clock: Clock = time.perf_counter) -> float:
     """Seconds a step, with the device's queue empty before and after."""
-    settle(device)
+    wait_for_device(device)
     start = clock()
     for _ in range(times):
         step()
-    settle(device)
+    wait_for_device(device)
     return (clock() - start) / times
 
 
-def in_turn(
+def time_in_turn(
     base: Step,
-    others: Mapping[str, Step],
+    compared_steps: Mapping[str, Step],
     rounds: int,
     limit: float,
     device: str = "cpu",
-    heard: Callable[[int], None] = lambda done: None,
+    on_round: Callable[[int], None] = lambda done: None,
     clock: Clock = time.perf_counter,
 ) -> dict[str, list[Pair]]:
     """Every step in every round, each held against the plain step last taken; no round that would pass the limit."""
@@ -42,27 +42,27 @@ def in_turn(
     seconds(base, 2, device, clock)
     # Every step comes as often as the plain one, so that cold caches weigh alike on all.
     times = max(1, min(MOST, int(VISIT / max(seconds(base, 1, device, clock), 1e-9))))
-    for step in others.values():
+    for step in compared_steps.values():
         seconds(step, min(times, 2), device, clock)
-    taken: dict[str, list[Pair]] = {name: [] for name in others}
-    done, latest, ground = 0, 0.0, 0.0
-    while done < rounds and (done < min(FEWEST, rounds) or clock() - start + latest < limit):
-        begun = clock()
-        for turn, (name, step) in enumerate(others.items()):
+    pairs_by_step: dict[str, list[Pair]] = {name: [] for name in compared_steps}
+    done, last_round_seconds, base_seconds = 0, 0.0, 0.0
+    while done < rounds and (done < min(FEWEST, rounds) or clock() - start + last_round_seconds < limit):
+        round_start = clock()
+        for turn, (name, step) in enumerate(compared_steps.items()):
             if turn % EVERY == 0:
-                ground = seconds(base, times, device, clock)
-            taken[name].append((ground, seconds(step, times, device, clock)))
-        done, latest = done + 1, clock() - begun
-        heard(done)
-    return taken
+                base_seconds = seconds(base, times, device, clock)
+            pairs_by_step[name].append((base_seconds, seconds(step, times, device, clock)))
+        done, last_round_seconds = done + 1, clock() - round_start
+        on_round(done)
+    return pairs_by_step
 
 
-def side_by_side(
+def time_side_by_side(
     steps: Mapping[str, Step],
     rounds: int,
     limit: float,
     device: str = "cpu",
-    heard: Callable[[int], None] = lambda done: None,
+    on_round: Callable[[int], None] = lambda done: None,
     clock: Clock = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Seconds of every step in every round, one after the other; no round that would pass the limit."""
@@ -71,28 +71,28 @@ def side_by_side(
     for name, step in steps.items():
         seconds(step, 1, device, clock)
         times[name] = max(1, min(MOST, int(VISIT / max(seconds(step, 1, device, clock), 1e-9))))
-    taken: dict[str, list[float]] = {name: [] for name in steps}
-    done, latest = 0, 0.0
-    while done < rounds and (done < min(FEWEST, rounds) or clock() - start + latest < limit):
-        begun = clock()
+    seconds_by_step: dict[str, list[float]] = {name: [] for name in steps}
+    done, last_round_seconds = 0, 0.0
+    while done < rounds and (done < min(FEWEST, rounds) or clock() - start + last_round_seconds < limit):
+        round_start = clock()
         for name, step in steps.items():
-            taken[name].append(seconds(step, times[name], device, clock))
-        done, latest = done + 1, clock() - begun
-        heard(done)
-    return taken
+            seconds_by_step[name].append(seconds(step, times[name], device, clock))
+        done, last_round_seconds = done + 1, clock() - round_start
+        on_round(done)
+    return seconds_by_step
 
 
-def figures(pairs: Sequence[Pair]) -> dict[str, float]:
+def summarize_pairs(pairs: Sequence[Pair]) -> dict[str, float]:
     """The ratio's median and quartiles over rounds, and both times."""
     return {
-        **ratio([b / a for a, b in pairs]),
+        **ratio_quartiles([b / a for a, b in pairs]),
         "plain_ms": 1e3 * statistics.median(a for a, _ in pairs),
         "ms": 1e3 * statistics.median(b for _, b in pairs),
         "rounds": len(pairs),
     }
 
 
-def ratio(ratios: Sequence[float]) -> dict[str, float]:
+def ratio_quartiles(ratios: Sequence[float]) -> dict[str, float]:
     """Median and quartiles."""
     ordered = sorted(ratios)
     return {
@@ -102,7 +102,7 @@ def ratio(ratios: Sequence[float]) -> dict[str, float]:
     }
 
 
-def settle(device: str) -> None:
+def wait_for_device(device: str) -> None:
     """Wait until the device's queue is empty."""
     if device.startswith("cuda"):
         torch.cuda.synchronize(device)

@@ -15,15 +15,15 @@ from doxa_cli.attack import attack
 from doxa_cli.bench import bench
 from doxa_cli.demo import demo
 from doxa_cli.fit import fit
-from doxa_cli.interrupts import after_imports
+from doxa_cli.interrupts import delay_interrupts_during_imports
 from doxa_cli.judge import judge
-from doxa_cli.once import Once
 from doxa_cli.predict import predict
 from doxa_cli.prune import prune
 from doxa_cli.replicate import replicate
 from doxa_cli.report import report
 from doxa_cli.search import search
-from doxa_cli.version import installed, version
+from doxa_cli.unique_options import UniqueOptionsCommand
+from doxa_cli.version import print_version, version
 
 COMPLETION = "_DOXA_COMPLETE"  # set by the shell when it asks how a line may go on
 NARROW = 72  # columns of a terminal, below which boxes would leave no room for words
@@ -36,14 +36,14 @@ app = typer.Typer(add_completion=True, pretty_exceptions_enable=False)
 )
 def doxa(
     _: Annotated[
-        bool, typer.Option("--version", metavar="", callback=installed, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", metavar="", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Weight uncertainty for PyTorch: learn a belief, ask it, judge it."""
 
 
 for command in (demo, fit, search, predict, judge, report, attack, prune, bench, replicate, version):
-    app.command(cls=Once)(command)
+    app.command(cls=UniqueOptionsCommand)(command)
 app.add_typer(data.app, name="data")
 
 
@@ -53,15 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     width = shutil.get_terminal_size().columns
     app.rich_markup_mode = "rich" if width >= NARROW else None
     command = typer.main.get_command(app)
-    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    command_line = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         if COMPLETION in os.environ:
-            command.main(given, prog_name="doxa")
+            command.main(command_line, prog_name="doxa")
         # Not command.main: it would turn an interruption into an exit code without a word.
-        narrow = width if width < NARROW else None
-        with after_imports(), command.make_context("doxa", given, terminal_width=narrow) as context:
+        terminal_width = width if width < NARROW else None
+        with (
+            delay_interrupts_during_imports(),
+            command.make_context("doxa", command_line, terminal_width=terminal_width) as context,
+        ):
             command.invoke(context)
         sys.stdout.flush()
     except BaseException as error:
-        return outcome.told(error)
+        return outcome.report_error(error)
     return 0

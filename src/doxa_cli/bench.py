@@ -8,7 +8,16 @@ from typing import Annotated, Any
 from doxa_bench.questions import TABLE
 from doxa_cli.devices import device_of
 from doxa_cli.options import Json, Quiet, argument, flag, option
-from doxa_cli.terminal import Say, notes, pairs, paragraph, put, put_json, seldom, table
+from doxa_cli.terminal import (
+    Say,
+    note_printer,
+    print_json,
+    print_line,
+    print_pairs,
+    print_paragraph,
+    print_table,
+    throttled,
+)
 
 
 def bench(
@@ -16,7 +25,7 @@ def bench(
         list[str] | None, argument("QUESTION…", "What to measure, or all; without one, the questions.", (*TABLE, "all"))
     ] = None,
     rounds: Annotated[
-        int | None, option("N", "Measure so many rounds, or seeds.", default="the question's own", least=1)
+        int | None, option("N", "Measure so many rounds, or seeds.", default="the question's own", minimum=1)
     ] = None,
     quick: Annotated[bool, flag("--quick", "A few rounds: a look, not a measurement.")] = False,
     device: Annotated[str, option("DEVICE", "cpu or cuda.", "--device", default=True)] = "cpu",
@@ -32,52 +41,52 @@ def bench(
     What is compared is taken in turn, many rounds, in one run; two threads on a CPU. Ctrl-C keeps what was measured.
     """
     if not questions:
-        _listed(as_json)
+        _list_questions(as_json)
         return
-    say = notes(quiet)
-    from doxa_bench.asking import named
-    from doxa_bench.settings import Settings
+    say = note_printer(quiet)
+    from doxa_bench.runner import select_questions
+    from doxa_bench.settings import BenchSettings
 
-    names = named(questions, device)
+    names = select_questions(questions, device)
     device_of(device)
-    settings = Settings(rounds, quick, device, only, say, seldom(say))
-    found = {name: _asked(name, settings, out, say, shown=not as_json) for name in names}
+    settings = BenchSettings(rounds, quick, device, only, say, throttled(say))
+    results = {name: _measure(name, settings, out, say, show_tables=not as_json) for name in names}
     if as_json:
-        put_json(found)
+        print_json(results)
     elif out is None:
         say("nothing was written; --out FOLDER keeps the answers as JSON")
 
 
-def _listed(as_json: bool) -> None:
+def _list_questions(as_json: bool) -> None:
     if as_json:
-        put_json({name: question._asdict() for name, question in TABLE.items()})
+        print_json({name: question._asdict() for name, question in TABLE.items()})
         return
-    pairs((name, f"{question.asks} ({question.takes})") for name, question in TABLE.items())
-    put()
-    paragraph("doxa bench QUESTION measures one; all asks every one that the device can answer.", rest="")
+    print_pairs((name, f"{question.asks} ({question.takes})") for name, question in TABLE.items())
+    print_line()
+    print_paragraph("doxa bench QUESTION measures one; all asks every one that the device can answer.", rest="")
 
 
-def _asked(name: str, settings: Any, out: Path | None, say: Say, shown: bool) -> dict[str, Any]:
+def _measure(name: str, settings: Any, out: Path | None, say: Say, show_tables: bool) -> dict[str, Any]:
     """Measure; what was found is kept and shown even when it is not all."""
-    from doxa_bench.asking import answers, write
+    from doxa_bench.runner import measure_question, write_result
 
     say(f"{name}: {TABLE[name].asks} ({TABLE[name].takes})")
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     try:
-        for found in answers(name, settings):
+        for result in measure_question(name, settings):
             if out is not None:
-                write(out, name, found)
+                write_result(out, name, result)
     finally:
-        if found and shown:
-            _show(name, found)
-    return found
+        if result and show_tables:
+            _show(name, result)
+    return result
 
 
-def _show(name: str, found: dict[str, Any]) -> None:
-    from doxa_bench.asking import tables
+def _show(name: str, result: dict[str, Any]) -> None:
+    from doxa_bench.runner import result_tables
 
-    for each in tables(name, found):
-        table(each.title, each.heads, each.rows)
-        for note in each.notes:
-            paragraph(note, first="- ")
-        put()
+    for result_table in result_tables(name, result):
+        print_table(result_table.title, result_table.headers, result_table.rows)
+        for note in result_table.notes:
+            print_paragraph(note, first="- ")
+        print_line()

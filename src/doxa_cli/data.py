@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from doxa_cli.options import Json, Quiet, argument
-from doxa_cli.terminal import EVERY, Say, notes, pairs, put, put_json, seldom, table
+from doxa_cli.terminal import (
+    NOTE_INTERVAL,
+    Say,
+    note_printer,
+    print_json,
+    print_line,
+    print_pairs,
+    print_table,
+    throttled,
+)
 from doxa_settings.names import DATA
 
 if TYPE_CHECKING:
@@ -32,10 +41,10 @@ def list_cards(as_json: Json = False) -> None:
 
     cards = room.cards()
     if as_json:
-        put_json([_described(card) for card in cards])
+        print_json([_describe_card(card) for card in cards])
         return
-    rows = [(c.name, c.task, f"{c.rows:,}", _size(c.bytes) if c.files else "–", _here(c)) for c in cards]
-    table("Data sets by name", ["name", "task", "rows", "files", "here"], rows)
+    rows = [(c.name, c.task, f"{c.rows:,}", _size(c.bytes) if c.files else "–", _presence(c)) for c in cards]
+    print_table("Data sets by name", ["name", "task", "rows", "files", "here"], rows)
 
 
 @app.command()
@@ -43,8 +52,8 @@ def get(name: Name, as_json: Json = False, quiet: Quiet = False) -> None:
     """Fetch the files of a data set that are missing; print where all are."""
     from doxa import data as room
 
-    paths = room.get(name, _fetching(notes(quiet)))
-    _places(name, paths, as_json, quiet)
+    paths = room.get(name, _fetch_progress(note_printer(quiet)))
+    _print_paths(name, paths, as_json, quiet)
 
 
 @app.command()
@@ -52,7 +61,7 @@ def path(name: Name, as_json: Json = False, quiet: Quiet = False) -> None:
     """Print where the files of a data set are, or belong."""
     from doxa import data as room
 
-    _places(name, room.path(name), as_json, quiet)
+    _print_paths(name, room.path(name), as_json, quiet)
 
 
 @app.command()
@@ -62,7 +71,7 @@ def show(name: Name, as_json: Json = False) -> None:
 
     card = room.card(name)
     if as_json:
-        put_json(_described(card))
+        print_json(_describe_card(card))
         return
     shape = " × ".join(map(str, card.shape))
     rows: list[tuple[str, object]] = [("name", card.name), ("what", card.description), ("task", card.task)]
@@ -70,30 +79,30 @@ def show(name: Name, as_json: Json = False) -> None:
     rows += [
         ("source", card.home),
         ("files", _size(card.bytes) if card.files else "none needed"),
-        ("here", _here(card)),
+        ("here", _presence(card)),
     ]
-    pairs([*rows, *([("note", card.note)] if card.note else [])])
+    print_pairs([*rows, *([("note", card.note)] if card.note else [])])
 
 
-def _places(name: str, paths: list[Any], as_json: bool, quiet: bool) -> None:
+def _print_paths(name: str, paths: list[Any], as_json: bool, quiet: bool) -> None:
     if as_json:
-        put_json({"name": name, "paths": [str(p) for p in paths]})
+        print_json({"name": name, "paths": [str(p) for p in paths]})
         return
     if not paths:
-        notes(quiet)(f"{name} needs no files")
-    for place in paths:
-        put(place)
+        note_printer(quiet)(f"{name} needs no files")
+    for file_path in paths:
+        print_line(file_path)
 
 
-def _described(card: Card) -> dict[str, Any]:
+def _describe_card(card: Card) -> dict[str, Any]:
     fields = ("name", "description", "task", "rows", "shape", "licence", "citation", "home", "note", "bytes")
-    return {**{field: getattr(card, field) for field in fields}, "here": _here(card) != "no"}
+    return {**{field: getattr(card, field) for field in fields}, "here": _presence(card) != "no"}
 
 
-def _here(card: Card) -> str:
-    from doxa.data.files import located
+def _presence(card: Card) -> str:
+    from doxa.data.files import locate
 
-    return "yes" if all(located(file) for file in card.files) else "no"
+    return "yes" if all(locate(file) for file in card.files) else "no"
 
 
 def _size(count: int) -> str:
@@ -101,6 +110,6 @@ def _size(count: int) -> str:
     return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB')[power]}"
 
 
-def _fetching(say: Say) -> Any:
-    progress = seldom(say, since=-EVERY)
+def _fetch_progress(say: Say) -> Any:
+    progress = throttled(say, since=-NOTE_INTERVAL)
     return lambda file, done: progress(f"{file.path}: {_size(done)} of {_size(file.bytes)}")

@@ -9,9 +9,9 @@ def device_of(name: str) -> Any:
     """The torch device of a name, if it can be used here."""
     import torch
 
-    from doxa.errors import BadInput, shown
+    from doxa.errors import BadInput, shorten
 
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        raise BadInput(f"--device {name} cannot be used here: {shown(str(error))}") from None
+        raise BadInput(f"--device {name} cannot be used here: {shorten(str(error))}") from None

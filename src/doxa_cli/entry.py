@@ -6,9 +6,9 @@ def main() -> int:
     try:
         import signal
 
-        from doxa_cli.interrupts import after_imports
+        from doxa_cli.interrupts import delay_interrupts_during_imports
 
-        with after_imports():
+        with delay_interrupts_during_imports():
             from doxa_cli.app import main as run
         code = run()
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

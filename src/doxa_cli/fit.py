@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from doxa_cli.options import Json, Quiet, flag, option
 from doxa_cli.scores import MAIN, show_findings, show_scores
-from doxa_cli.settings import KINDS, merged
-from doxa_cli.taking import SETTINGS, taking
-from doxa_cli.terminal import Say, notes, printable, put, put_json, reading
+from doxa_cli.setting_options import SETTINGS, with_setting_options
+from doxa_cli.settings import DATA_TYPES, merge_settings
+from doxa_cli.terminal import Say, note_printer, print_json, print_line, printable, row_count_printer
 
 if TYPE_CHECKING:
-    from doxa.runs import Material, Opened
+    from doxa.runs import SavedRun, TrainingData
 
 
-@taking(SETTINGS)
+@with_setting_options(SETTINGS)
 def fit(
     *,
     resume: Annotated[bool, flag("--resume", "Go on with an interrupted run, to the bit.")] = False,
@@ -34,70 +34,70 @@ def fit(
 
     Whatever has a name takes arguments after a colon, as in --prior laplace:0.5.
     """
-    say = notes(quiet)
+    say = note_printer(quiet)
     if settings["source"] is not None:
         say(f"reading {settings['source']}")
-    learned(merged(config, assignments or [], settings), resume, say, as_json, quiet)
+    learn_and_show(merge_settings(config, assignments or [], settings), resume, say, as_json, quiet)
 
 
-def learned(settings: dict[str, Any], resume: bool, say: Say, as_json: bool, quiet: bool) -> None:
+def learn_and_show(settings: dict[str, Any], resume: bool, say: Say, as_json: bool, quiet: bool) -> None:
     """From settings, those of the rows among them, to a run and what is said of it."""
     from doxa.errors import BadInput
-    from doxa.runs import Plan, gathered, learn
-    from doxa.runs.learn import require_free
+    from doxa.runs import Plan, learn, load_training_data
+    from doxa.runs.learn import require_free_folder
 
-    about = {name: settings.pop(name) for name in KINDS if name in settings}
-    where = about.pop("source", None)
-    if where is None:
+    data_settings = {name: settings.pop(name) for name in DATA_TYPES if name in settings}
+    source = data_settings.pop("source", None)
+    if source is None:
         raise BadInput("say what to learn from: doxa fit FILE.csv --target COLUMN, or a data set by name")
-    folder = Path(about.pop("out", Path("runs") / (Path(where).stem or "run")))
-    about["drop"] = tuple(about.get("drop", ()))
-    plan = Plan.of(settings)
+    folder = Path(data_settings.pop("out", Path("runs") / (Path(source).stem or "run")))
+    data_settings["drop"] = tuple(data_settings.get("drop", ()))
+    plan = Plan.from_settings(settings)
     if "learner" in settings:
         plan.require_used()
-    require_free(folder, resume)
-    material = gathered(where, seed=plan.seed, say=reading(say), **about)
-    if "hold_out" in about and material.again is not None and material.preparation is None:
-        say(f"--hold-out is of no use here: {where} has test rows of its own")
-    plan = Plan.of({**settings, **_assumed(settings, material, say)})
-    say(_summary(material))
+    require_free_folder(folder, resume)
+    training_data = load_training_data(source, seed=plan.seed, say=row_count_printer(say), **data_settings)
+    if "hold_out" in data_settings and training_data.reload_arguments is not None and training_data.preparation is None:
+        say(f"--hold-out is of no use here: {source} has test rows of its own")
+    plan = Plan.from_settings({**settings, **_image_defaults(settings, training_data, say)})
+    say(_summary(training_data))
     try:
-        run = learn(material, plan, folder, resume=resume, progress=not quiet, say=say)
+        run = learn(training_data, plan, folder, resume=resume, progress=not quiet, say=say)
     except KeyboardInterrupt:
-        kept = f"; what was learned is kept in {folder}: the same command with --resume goes on"
-        raise KeyboardInterrupt(f"interrupted{kept if folder.exists() else ''}") from None
+        resume_hint = f"; what was learned is kept in {folder}: the same command with --resume goes on"
+        raise KeyboardInterrupt(f"interrupted{resume_hint if folder.exists() else ''}") from None
     _show(run, as_json, quiet)
 
 
-def _assumed(settings: dict[str, Any], material: Material, say: Say) -> dict[str, Any]:
+def _image_defaults(settings: dict[str, Any], training_data: TrainingData, say: Say) -> dict[str, Any]:
     """What is decided for images, of which there are too many to try settings on; said aloud."""
-    images = material.train[0].dim() == 4
+    images = training_data.train[0].dim() == 4
     if "learner" in settings or not images:
         return {}
-    from doxa.runs.learn import enough_epochs
+    from doxa.runs.learn import default_epochs
 
-    assumed = {"kl_weight": "0.1", "epochs": enough_epochs(len(material.train[1]), settings.get("batch_size"))}
+    assumed = {"kl_weight": "0.1", "epochs": default_epochs(len(training_data.train[1]), settings.get("batch_size"))}
     assumed = {"learner": "variational", **{k: v for k, v in assumed.items() if k not in settings}}
     say("images: assumed " + " ".join(f"--{k.replace('_', '-')} {v}" for k, v in assumed.items()))
     return assumed
 
 
-def _summary(material: Material) -> str:
-    rows = f"{len(material.train[1]):,} rows to learn from, {len(material.test[1]):,} held out"
-    kind = f"{len(material.classes):,} classes" if material.classes else "a quantity"
-    return f"{material.name}: {material.target} is {kind} ({material.task}); {rows}"
+def _summary(training_data: TrainingData) -> str:
+    rows = f"{len(training_data.train[1]):,} rows to learn from, {len(training_data.test[1]):,} held out"
+    kind = f"{len(training_data.classes):,} classes" if training_data.classes else "a quantity"
+    return f"{training_data.name}: {training_data.target} is {kind} ({training_data.task}); {rows}"
 
 
-def _show(run: Opened, as_json: bool, quiet: bool) -> None:
+def _show(run: SavedRun, as_json: bool, quiet: bool) -> None:
     result, spec = run.result(), run.spec
     if as_json:
-        kept = ("data", "task", "target", "classes", "rows", "held_out", "plan", "kl_weight", "noise", "trials")
-        found = {name: spec[name] for name in kept if name in spec}
+        shown_names = ("data", "task", "target", "classes", "rows", "held_out", "plan", "kl_weight", "noise", "trials")
+        shown_spec = {name: spec[name] for name in shown_names if name in spec}
         seconds = result["stamp"]["seconds"]
-        put_json(
+        print_json(
             {
                 "run": str(run.folder),
-                **found,
+                **shown_spec,
                 "scores": result["scores"],
                 "findings": result["findings"],
                 "seconds": seconds,
@@ -105,7 +105,7 @@ def _show(run: Opened, as_json: bool, quiet: bool) -> None:
         )
         return
     if quiet:
-        put(run.folder)
+        print_line(run.folder)
         return
     show_scores(f"On {spec['held_out']:,} rows held out", result["scores"], MAIN)
     show_findings(result["findings"])

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-AGAIN = 0.005  # seconds
+RETRY_SECONDS = 0.005  # seconds
 
 
 @contextmanager
-def after_imports() -> Iterator[None]:
+def delay_interrupts_during_imports() -> Iterator[None]:
     """An interruption during an import waits until it is over, and no longer than to the end of this context.
 
     A library that is being imported may take the KeyboardInterrupt for a missing part of itself and go on without it.
@@ -21,32 +21,32 @@ def after_imports() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:  # somebody else decides about it
+    previous_handler = signal.getsignal(signal.SIGINT)
+    if previous_handler is not signal.default_int_handler:  # somebody else decides about it
         yield
         return
-    waiting: list[threading.Timer] = []
+    pending_timers: list[threading.Timer] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        waiting.clear()
+        pending_timers.clear()
         if not _importing(frame):
             raise KeyboardInterrupt
         # To the process, since a thread that was begun under a mask would keep it to itself.
-        waiting.append(threading.Timer(AGAIN, os.kill, (os.getpid(), number)))
-        waiting[0].start()
+        pending_timers.append(threading.Timer(RETRY_SECONDS, os.kill, (os.getpid(), number)))
+        pending_timers[0].start()
 
     signal.signal(signal.SIGINT, interrupt)
     try:
         try:
             yield
         finally:
-            for timer in waiting:
+            for timer in pending_timers:
                 timer.cancel()
                 timer.join()
-        if waiting:
+        if pending_timers:
             raise KeyboardInterrupt
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 def _importing(frame: FrameType | None) -> bool:

@@ -34,7 +34,7 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     note(f"note: {message}")
 
 
-def told(error: BaseException) -> int:
+def report_error(error: BaseException) -> int:
     """Say what went wrong, in one line on stderr, and give the exit code."""
     if isinstance(error, typer.Exit):
         return error.exit_code
@@ -45,35 +45,35 @@ def told(error: BaseException) -> int:
         return PIPE
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
-    words, code = _words(error)
-    _say(words)
+    message, code = _message_and_code(error)
+    _print_error(message)
     return code
 
 
-def _words(error: BaseException) -> tuple[str, int]:
+def _message_and_code(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
         return str(error) or "interrupted", INTERRUPTED
     if isinstance(error, UsageError):
-        return _usage(error), USAGE
+        return _usage_message(error), USAGE
     errors = sys.modules.get("doxa.errors")
     if errors is not None and isinstance(error, errors.DoxaError):
         return str(error), REFUSED
     if isinstance(error, OSError | MemoryError):
         return str(error) or "there is not enough memory", REFUSED
-    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"unexpected {what}; this is a fault of Doxa: {TRACEBACK}=1 shows where it happened", FAULT
+    description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"unexpected {description}; this is a fault of Doxa: {TRACEBACK}=1 shows where it happened", FAULT
 
 
-def _usage(error: Any) -> str:
-    words = error.format_message().strip().removesuffix(".")
-    words = words[:1].lower() + words[1:]
+def _usage_message(error: Any) -> str:
+    message = error.format_message().strip().removesuffix(".")
+    message = message[:1].lower() + message[1:]
     if getattr(error, "possibilities", None):
-        words = f"no such option: {error.option_name}; did you mean {' or '.join(sorted(error.possibilities))}?"
-    return words if error.ctx is None else f"{words}; see {error.ctx.command_path} --help"
+        message = f"no such option: {error.option_name}; did you mean {' or '.join(sorted(error.possibilities))}?"
+    return message if error.ctx is None else f"{message}; see {error.ctx.command_path} --help"
 
 
-def _say(words: str) -> None:
-    line = printable(words)
+def _print_error(message: str) -> None:
+    line = printable(message)
     if len(line) > HEAD + TAIL:
         line = f"{line[:HEAD]} … {line[-TAIL:]}"
     note(f"doxa: {line}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from doxa_cli.options import Device, Encoding, Force, Json, Quiet, Run, Samples, argument, option
-from doxa_cli.terminal import notes, printable, put_json, reading, seldom
+from doxa_cli.terminal import note_printer, print_json, printable, row_count_printer, throttled
 from doxa_cli.writing import require_free
 
 
@@ -24,7 +24,7 @@ def predict(
             "WHAT",
             "error or allow: a category or a gap that training never had is refused, or marked as unlike.",
             default=True,
-            known=("error", "allow"),
+            choices=("error", "allow"),
         ),
     ] = "error",
     encoding: Encoding = "utf-8",
@@ -37,39 +37,47 @@ def predict(
 
     With --json a JSON object a row; or, with --out, a summary, while the rows go to the file.
     """
-    say = notes(quiet)
+    say = note_printer(quiet)
     require_free(out, force)
     from doxa.runs import open_run, predict_table, write_csv
     from doxa.tables import read
 
-    opened = open_run(run, device)
-    rows = read(source, encoding, reading(say))
-    if opened.preparation is not None:
-        for note in opened.preparation.assumed(rows):
+    saved_run = open_run(run, device)
+    rows = read(source, encoding, row_count_printer(say))
+    if saved_run.preparation is not None:
+        for note in saved_run.preparation.assumption_notes(rows):
             say(note)
-    progress = seldom(say)
-    found = predict_table(
-        opened, rows, samples=samples, level=level, new=new, say=lambda done: progress(f"predicted {done:,} rows")
+    progress = throttled(say)
+    predictions = predict_table(
+        saved_run, rows, samples=samples, level=level, new=new, say=lambda done: progress(f"predicted {done:,} rows")
     )
-    unlike = int(found["unlike"].sum())
+    unlike_count = int(predictions["unlike"].sum())
     if out is None:
-        _print(found, as_json)
+        _print(predictions, as_json)
     else:
-        write_csv(out, found)
+        write_csv(out, predictions)
         if as_json:
-            put_json({"run": str(run), "out": str(out), "rows": len(rows), "unlike": unlike, "columns": list(found)})
-    where = f", in {out}" if out is not None else ""
-    say(f"{len(rows):,} rows predicted{where}; {unlike:,} of them unlike those it was learned from")
+            print_json(
+                {
+                    "run": str(run),
+                    "out": str(out),
+                    "rows": len(rows),
+                    "unlike": unlike_count,
+                    "columns": list(predictions),
+                }
+            )
+    destination = f", in {out}" if out is not None else ""
+    say(f"{len(rows):,} rows predicted{destination}; {unlike_count:,} of them unlike those it was learned from")
 
 
 def _print(columns: dict[str, Any], as_json: bool) -> None:
-    from doxa.results import plain
+    from doxa.results import to_plain_json
     from doxa.runs import csv_lines
 
     if as_json:
         names = list(columns)
         for row in zip(*(column.tolist() for column in columns.values()), strict=True):
-            print(json.dumps(plain(dict(zip(names, row, strict=True))), allow_nan=False))
+            print(json.dumps(to_plain_json(dict(zip(names, row, strict=True))), allow_nan=False))
         return
     harmless = printable if sys.stdout.isatty() else None
     for line in csv_lines(columns):

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from doxa_cli.options import Encoding, Json, Quiet, Run, Samples, argument, flag, option
-from doxa_cli.rows import rows_of
-from doxa_cli.scores import number
-from doxa_cli.terminal import notes, put, put_json, table
+from doxa_cli.rows import load_rows
+from doxa_cli.scores import format_number
+from doxa_cli.terminal import note_printer, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from doxa.predict.belief import Belief
@@ -27,15 +27,15 @@ def prune(
     quiet: Quiet = False,
 ) -> None:
     """Set the least relevant weights, by |mean| / scale, to zero and write what is left as a new run."""
-    say = notes(quiet)
-    from doxa.judge.summary import summary
-    from doxa.kernels.threads import threads
+    say = note_printer(quiet)
+    from doxa.judge.summary import skill_and_nll
+    from doxa.kernels.threads import limit_threads
     from doxa.runs import open_run, prune_run
 
-    whole = open_run(run)
-    rows = rows_of(whole, source, encoding, say)
-    small = prune_run(
-        whole,
+    unpruned = open_run(run)
+    rows = load_rows(unpruned, source, encoding, say)
+    pruned = prune_run(
+        unpruned,
         out or run.with_name(f"{run.resolve().name}-pruned-{100 * fraction:g}"),
         fraction,
         per_layer=per_layer,
@@ -45,23 +45,25 @@ def prune(
         refresh=None if rows is None else rows.training,
         samples=samples,
     )
-    left = {"before": _weights(whole.belief), "after": _weights(small.belief)}
-    costs = {}
+    weights_left = {"before": _weights(unpruned.belief), "after": _weights(pruned.belief)}
+    scores_by_run = {}
     if rows is None:
         say("what it costs is not known: name a TABLE with the target after the run to see it")
     else:
-        with threads(whole.belief.net):
-            for name, belief in (("before", whole.belief), ("after", small.belief)):
-                costs[name] = summary(belief.predict(rows.x, samples, whole.plan.seed), rows.y)
+        with limit_threads(unpruned.belief.net):
+            for name, belief in (("before", unpruned.belief), ("after", pruned.belief)):
+                scores_by_run[name] = skill_and_nll(belief.predict(rows.x, samples, unpruned.plan.seed), rows.y)
     if as_json:
-        about = {"run": str(small.folder), "of": str(run), "fraction": fraction, "weights": left}
-        put_json({**about, "data": None if rows is None else rows.name, "scores": costs})
+        run_summary = {"run": str(pruned.folder), "of": str(run), "fraction": fraction, "weights": weights_left}
+        print_json({**run_summary, "data": None if rows is None else rows.name, "scores": scores_by_run})
         return
     if not quiet:
-        scores = list(costs.get("before", {}))
-        lines = [(k, f"{left[k]:,}", *(number(costs[k][s]) for s in scores)) for k in left]
-        table(f"{run}: {100 * fraction:g} % pruned", ["", "weights left", *scores], lines)
-    put(small.folder)
+        scores = list(scores_by_run.get("before", {}))
+        table_rows = [
+            (k, f"{weights_left[k]:,}", *(format_number(scores_by_run[k][s]) for s in scores)) for k in weights_left
+        ]
+        print_table(f"{run}: {100 * fraction:g} % pruned", ["", "weights left", *scores], table_rows)
+    print_line(pruned.folder)
 
 
 def _weights(belief: Belief) -> int:

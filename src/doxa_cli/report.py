@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from doxa_cli.options import Force, Json, Quiet, argument, option
-from doxa_cli.terminal import put, put_json, table
+from doxa_cli.terminal import print_json, print_line, print_table
 from doxa_cli.writing import require_free
 
 GENERATOR = b'<meta name="generator" content="doxa report">'  # a page that may be written anew
@@ -28,31 +28,31 @@ def report(
     results = [_result(path) for path in runs]
     pages.write(results, out)
     if as_json:
-        kept = ("name", "data", "settings", "scores", "findings")
-        put_json({"page": str(out), "results": [{k: r[k] for k in kept if k in r} for r in results]})
+        shown_keys = ("name", "data", "settings", "scores", "findings")
+        print_json({"page": str(out), "results": [{k: r[k] for k in shown_keys if k in r} for r in results]})
         return
     if not quiet:
         _compare(results)
-    put(out)
+    print_line(out)
 
 
 def _result(path: Path) -> dict[str, Any]:
     """The result in a file, or of a finished run under the name that its folder has now."""
     from doxa.results import read_result
-    from doxa.runs import result_of
+    from doxa.runs import read_run_result
 
     if path.is_file():
         return read_result(path)
-    return {**result_of(path), "name": path.resolve().name}
+    return {**read_run_result(path), "name": path.resolve().name}
 
 
 def _compare(results: list[dict[str, Any]]) -> None:
-    from doxa.report.runs import grouped
+    from doxa.report.runs import group_runs
     from doxa.report.table import main_table
 
-    for group in grouped(results):
-        found = main_table(group.runs)
+    for group in group_runs(results):
+        group_table = main_table(group.runs)
         marks = {"best": " ★", "close": " ≈", "": "  "}
-        rows = [[run.name, *(cell.shown + marks[cell.mark] for cell in cells)] for run, cells in found.rows]
-        table(group.title, ["run", *(column.heading for column in found.columns)], rows)
-        put()
+        rows = [[run.name, *(cell.text + marks[cell.mark] for cell in cells)] for run, cells in group_table.rows]
+        print_table(group.title, ["run", *(column.heading for column in group_table.columns)], rows)
+        print_line()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from doxa_cli.terminal import Say, reading
+from doxa_cli.terminal import Say, row_count_printer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from doxa.runs import Opened
+    from doxa.runs import SavedRun
 
 
 @dataclass(frozen=True)
-class Rows:
+class EvaluationRows:
     """Inputs x and targets y as a run's net takes them, and inputs like those it was learned from."""
 
     name: str
@@ -23,31 +23,35 @@ class Rows:
     training: Tensor
 
 
-def rows_of(opened: Opened, source: str | None, encoding: str, say: Say) -> Rows | None:
+def load_rows(saved_run: SavedRun, source: str | None, encoding: str, say: Say) -> EvaluationRows | None:
     """The rows of a table or a named data set; else those held out; None where the run came from a table, not kept."""
     from doxa import data
-    from doxa.runs import material_of, pairs
+    from doxa.runs import labelled_rows, training_data_of
     from doxa.tables import read
 
     if source is None:
-        material = material_of(opened)
-        return None if material is None else Rows(material.name, *material.test, material.train[0])
+        training_data = training_data_of(saved_run)
+        return (
+            None
+            if training_data is None
+            else EvaluationRows(training_data.name, *training_data.test, training_data.train[0])
+        )
     if source in data.TABLE:
-        x, y = pairs(opened, source)
-        return Rows(source, x, y, x)
-    table = read(source, encoding, reading(say))
-    x, y = pairs(opened, table)
-    return Rows(table.name, x, y, x)
+        x, y = labelled_rows(saved_run, source)
+        return EvaluationRows(source, x, y, x)
+    table = read(source, encoding, row_count_printer(say))
+    x, y = labelled_rows(saved_run, table)
+    return EvaluationRows(table.name, x, y, x)
 
 
-def require_rows(opened: Opened, source: str | None, encoding: str, say: Say) -> Rows:
+def require_rows(saved_run: SavedRun, source: str | None, encoding: str, say: Say) -> EvaluationRows:
     """The same, and an error that names the missing argument where there are none."""
-    found = rows_of(opened, source, encoding, say)
-    if found is not None:
-        return found
-    from doxa.errors import BadInput, shown
+    rows = load_rows(saved_run, source, encoding, say)
+    if rows is not None:
+        return rows
+    from doxa.errors import BadInput, shorten
 
     raise BadInput(
-        f"{opened.folder} was learned from {shown(opened.spec['data'])}, a table that is not kept: name a TABLE after "
-        f"the run, with rows that have the column {shown(opened.spec['target'])!r}"
+        f"{saved_run.folder} was learned from {shorten(saved_run.spec['data'])}, a table that is not kept: name a "
+        f"TABLE after the run, with rows that have the column {shorten(saved_run.spec['target'])!r}"
     )

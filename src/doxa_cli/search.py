@@ -10,17 +10,17 @@ from typing import Annotated, Any
 import typer
 
 from doxa_cli.devices import device_of
-from doxa_cli.fit import learned
+from doxa_cli.fit import learn_and_show
 from doxa_cli.options import Json, Quiet, argument, flag, option
-from doxa_cli.settings import merged
-from doxa_cli.taking import taking
-from doxa_cli.terminal import notes, pairs, put, put_json
+from doxa_cli.setting_options import with_setting_options
+from doxa_cli.settings import merge_settings
+from doxa_cli.terminal import note_printer, print_json, print_line, print_pairs
 from doxa_settings.names import DATA, FUNCTIONS
 
 ENVIRONMENT = re.compile(r"[\w./:-]+-v\d+")  # as gymnasium names them
 # Options of a function's search; a net's has its own.
-OF_FUNCTIONS = ("generations", "start")
-TAKEN = (
+FUNCTION_OPTIONS = ("generations", "start")
+LEARNING_OPTIONS = (
     "target",
     "net",
     "perturbation",
@@ -37,7 +37,7 @@ TAKEN = (
 POLICY = "policy.doxa"
 
 
-@taking(TAKEN)
+@with_setting_options(LEARNING_OPTIONS)
 def search(
     context: typer.Context,
     source: Annotated[
@@ -51,7 +51,7 @@ def search(
     *,
     start: Annotated[str | None, option("NUMBERS", "Where a function's search begins, as in 1,-2.")] = None,
     generations: Annotated[
-        int | None, option("N", "Of a function's or an environment's search.", default="2000", least=1)
+        int | None, option("N", "Of a function's or an environment's search.", default="2000", minimum=1)
     ] = None,
     out: Annotated[
         Path | None,
@@ -73,26 +73,26 @@ def search(
     """
     from doxa.errors import BadInput
 
-    say = notes(quiet)
+    say = note_printer(quiet)
     if source in FUNCTIONS:
-        _refuse(context, ("target", "net", "perturbation", "objective", "lr", "epochs", "batch_size", "device"))
-        found = _function(source, start, generations, settings, out, resume, quiet)
-        _show(source, found, as_json, quiet)
+        _refuse_options(context, ("target", "net", "perturbation", "objective", "lr", "epochs", "batch_size", "device"))
+        search_result = _minimise_function(source, start, generations, settings, out, resume, quiet)
+        _show(source, search_result, as_json, quiet)
         return
     if ENVIRONMENT.fullmatch(source):
-        _refuse(context, ("target", "perturbation", "objective", "lr", "epochs", "batch_size", "start"))
-        _act(source, generations, settings, out, resume, as_json, quiet)
+        _refuse_options(context, ("target", "perturbation", "objective", "lr", "epochs", "batch_size", "start"))
+        _search_policy(source, generations, settings, out, resume, as_json, quiet)
         return
-    for name in OF_FUNCTIONS:
+    for name in FUNCTION_OPTIONS:
         if context.params[name] is not None:
             raise BadInput(
                 f"--{name} belongs to the search of a function ({', '.join(FUNCTIONS)}) or a policy; leave it out"
             )
     say(f"reading {source}")
-    learned(merged(None, [], context.params) | {"learner": "search"}, resume, say, as_json, quiet)
+    learn_and_show(merge_settings(None, [], context.params) | {"learner": "search"}, resume, say, as_json, quiet)
 
 
-def _refuse(context: typer.Context, names: Sequence[str]) -> None:
+def _refuse_options(context: typer.Context, names: Sequence[str]) -> None:
     """Say which option has nothing to do here."""
     from doxa.errors import BadInput
 
@@ -101,7 +101,7 @@ def _refuse(context: typer.Context, names: Sequence[str]) -> None:
             raise BadInput(f"--{name.replace('_', '-')} is of no use to this search; leave it out")
 
 
-def _act(
+def _search_policy(
     name: str,
     generations: int | None,
     settings: Mapping[str, Any],
@@ -113,51 +113,55 @@ def _act(
     """A policy for an environment, and what it earns in new episodes."""
     import torch
 
-    from doxa.runs.plan import built
+    from doxa.runs.plan import build_net
     from doxa.search import engines, policy
-    from doxa.search.episodes.stage import Scenery
+    from doxa.search.episodes.environments import EnvironmentSpec
 
-    where = device_of(settings["device"] or "cpu")
-    scenery = Scenery(name)
+    device = device_of(settings["device"] or "cpu")
+    env_spec = EnvironmentSpec(name)
     seed, workers = settings["seed"] or 0, settings["workers"]
     torch.manual_seed(seed)
-    given: dict[str, Any] = {"size": settings["population"], "scale": settings["perturbation_scale"]}
-    found = policy(
+    options: dict[str, Any] = {"size": settings["population"], "scale": settings["perturbation_scale"]}
+    learned_policy = policy(
         name,
-        built(settings["net"] or "mlp:64,64,activation=tanh", scenery.shape, scenery.outputs).to(where),
+        build_net(settings["net"] or "mlp:64,64,activation=tanh", env_spec.observation_shape, env_spec.output_count).to(
+            device
+        ),
         seed=seed,
         generations=generations or 2000,
         engine=engines.pool(workers) if workers else None,
         checkpoint=out,
         resume=resume,
         progress=not quiet,
-        **{k: v for k, v in given.items() if v is not None},
+        **{k: v for k, v in options.items() if v is not None},
     )
     if out is not None:
-        found.save(out / POLICY)
-    returns = found.play(100, seed=seed + 1)
+        learned_policy.save(out / POLICY)
+    returns = learned_policy.play(100, seed=seed + 1)
     error = float(returns.std() / len(returns) ** 0.5)
-    told = {
+    summary = {
         "environment": name,
         "return": float(returns.mean()),
         "error": error,
         "episodes": len(returns),
-        "solved": found.solved,
-        "generations": len(found.trajectory),
+        "solved": learned_policy.solved,
+        "generations": len(learned_policy.trajectory),
         "policy": None if out is None else str(out / POLICY),
     }
     if as_json:
-        put_json({**told, "trajectory": found.trajectory})
+        print_json({**summary, "trajectory": learned_policy.trajectory})
     elif quiet:
-        put(told["return"])
+        print_line(summary["return"])
     else:
-        earned = f"{told['return']:.1f} ± {error:.1f} over {len(returns)} new episodes"
-        solved = "yes" if found.solved else "no"
-        kept = [] if out is None else [("policy", str(out / POLICY))]
-        pairs([("return", earned), ("solved", solved), *_went(found.trajectory), *kept])
+        return_text = f"{summary['return']:.1f} ± {error:.1f} over {len(returns)} new episodes"
+        solved = "yes" if learned_policy.solved else "no"
+        policy_row = [] if out is None else [("policy", str(out / POLICY))]
+        print_pairs(
+            [("return", return_text), ("solved", solved), *_search_summary(learned_policy.trajectory), *policy_row]
+        )
 
 
-def _function(
+def _minimise_function(
     name: str,
     start: str | None,
     generations: int | None,
@@ -172,14 +176,14 @@ def _function(
 
     function = TABLE[name]
     try:
-        begins = function.start if start is None else tuple(float(word) for word in start.split(","))
+        start_point = function.start if start is None else tuple(float(word) for word in start.split(","))
     except ValueError:
         raise BadInput(f"--start takes numbers with commas between them, as in 1,-2; got {start!r}") from None
-    function.require_width(len(begins))
+    function.require_width(len(start_point))
     scale, workers = settings["perturbation_scale"], settings["workers"]
     return minimise(
         function,
-        list(begins),
+        list(start_point),
         seed=settings["seed"] or 0,
         generations=generations or 2000,
         size=settings["population"],
@@ -192,24 +196,26 @@ def _function(
     )
 
 
-def _show(name: str, found: Any, as_json: bool, quiet: bool) -> None:
-    told = {
+def _show(name: str, search_result: Any, as_json: bool, quiet: bool) -> None:
+    summary = {
         "function": name,
-        "best": found.best.tolist(),
-        "value": found.value,
-        "generations": len(found.trajectory),
-        "scale": found.scale.tolist(),
+        "best": search_result.best.tolist(),
+        "value": search_result.value,
+        "generations": len(search_result.trajectory),
+        "scale": search_result.scale.tolist(),
     }
     if as_json:
-        put_json({**told, "trajectory": found.trajectory})
+        print_json({**summary, "trajectory": search_result.trajectory})
     elif quiet:
-        put(found.value)
+        print_line(search_result.value)
     else:
-        numbers = ", ".join(f"{v:.6g}" for v in told["best"])
-        pairs([("best", numbers), ("value", f"{found.value:.6g}"), *_went(found.trajectory)])
+        numbers = ", ".join(f"{v:.6g}" for v in summary["best"])
+        print_pairs(
+            [("best", numbers), ("value", f"{search_result.value:.6g}"), *_search_summary(search_result.trajectory)]
+        )
 
 
-def _went(trajectory: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
+def _search_summary(trajectory: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
     """How a search went: how many generations, and the scale and the norms of the slopes in the last of them."""
     last = trajectory[-1]
     return [

@@ -8,12 +8,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from doxa_settings.record import Knobs, Rows
-from doxa_settings.setting import kind
+from doxa_settings.record import DataSettings, LearningSettings
+from doxa_settings.setting import type_name
 
-KINDS = {one.name: kind(one) for one in fields(Rows)}  # of the rows; the others are those of doxa.runs.Plan
-TEXTS = {one.name: kind(one) in ("str", "Path") for one in (*fields(Rows), *fields(Knobs))}
-NOTHING: tuple[Any, ...] = (None, [], ())  # what an option is that was not given
+# Of the rows; the others are those of doxa.runs.Plan.
+DATA_TYPES = {field.name: type_name(field) for field in fields(DataSettings)}
+IS_TEXT = {
+    field.name: type_name(field) in ("str", "Path") for field in (*fields(DataSettings), *fields(LearningSettings))
+}
+NOT_GIVEN: tuple[Any, ...] = (None, [], ())  # what an option is that was not given
 
 
 def _is_number(value: Any) -> bool:
@@ -34,70 +37,72 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any], str]] = {
 }
 
 
-def merged(file: Path | None, assignments: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+def merge_settings(file: Path | None, assignments: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
     """Every setting that was given anywhere, by name."""
-    found = {} if file is None else _from_file(file)
-    found |= _each_once(map(_assigned, assignments), "by --set")
-    found |= {name: value for name, value in options.items() if name in TEXTS and value not in NOTHING}
+    settings = {} if file is None else _from_file(file)
+    settings |= _require_unique(map(_parse_assignment, assignments), "by --set")
+    settings |= {name: value for name, value in options.items() if name in IS_TEXT and value not in NOT_GIVEN}
     # A setting of the rows that is none is as good as not given; Plan knows which of its own may be none.
-    given = {name: value for name, value in found.items() if value is not None or name not in KINDS}
-    return {name: _checked(name, value) if name in KINDS else value for name, value in given.items()}
+    settings_given = {name: value for name, value in settings.items() if value is not None or name not in DATA_TYPES}
+    return {
+        name: _checked_value(name, value) if name in DATA_TYPES else value for name, value in settings_given.items()
+    }
 
 
 def _from_file(path: Path) -> dict[str, Any]:
     from doxa.errors import BadInput
 
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadInput(f"the settings in {path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise BadInput(f"{path} is not TOML: {error}") from None
-    return _each_once(((_known(name, f" in {path}"), value) for name, value in found.items()), f"in {path}")
+    return _require_unique(((_setting_name(name, f" in {path}"), value) for name, value in table.items()), f"in {path}")
 
 
-def _each_once(pairs: Iterable[tuple[str, Any]], where: str) -> dict[str, Any]:
+def _require_unique(pairs: Iterable[tuple[str, Any]], where: str) -> dict[str, Any]:
     """Settings by name; one that comes twice is refused, since only one of the two would count."""
     from doxa.errors import BadInput
 
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
-            several = f'; several go into one, as in {name}=["a", "b"]' if KINDS.get(name) == "list[str]" else ""
-            raise BadInput(f"the setting {name} is given twice {where}; give it once{several}")
-        found[name] = value
-    return found
+        if name in settings:
+            list_hint = f'; several go into one, as in {name}=["a", "b"]' if DATA_TYPES.get(name) == "list[str]" else ""
+            raise BadInput(f"the setting {name} is given twice {where}; give it once{list_hint}")
+        settings[name] = value
+    return settings
 
 
-def _assigned(assignment: str) -> tuple[str, Any]:
+def _parse_assignment(assignment: str) -> tuple[str, Any]:
     from doxa.errors import BadInput
 
-    name, equals, word = assignment.partition("=")
+    name, equals, text = assignment.partition("=")
     if not equals:
         raise BadInput(f"--set takes name=value, as in --set epochs=20; got {assignment!r}")
-    name, word = _known(name.strip(), ""), word.strip()
+    name, text = _setting_name(name.strip(), ""), text.strip()
     try:
-        value = tomllib.loads(f"value = {word}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except ValueError:
-        value = word
-    if word.lower() == "none":
+        value = text
+    if text.lower() == "none":
         return name, None
-    return name, word if TEXTS[name] and not isinstance(value, str) else value
+    return name, text if IS_TEXT[name] and not isinstance(value, str) else value
 
 
-def _known(name: str, where: str) -> str:
-    from doxa.errors import BadInput, nearest
+def _setting_name(name: str, where: str) -> str:
+    from doxa.errors import BadInput, did_you_mean
 
     spelled = name.replace("-", "_")
-    if spelled not in TEXTS:
-        raise BadInput(f"there is no setting {name!r}{where}{nearest(spelled, TEXTS, most=40)}")
+    if spelled not in IS_TEXT:
+        raise BadInput(f"there is no setting {name!r}{where}{did_you_mean(spelled, IS_TEXT, most=40)}")
     return spelled
 
 
-def _checked(name: str, value: Any) -> Any:
+def _checked_value(name: str, value: Any) -> Any:
     from doxa.errors import BadInput
 
-    fits, made, wanted = CHECKS[KINDS[name]]
-    if not fits(value):
-        raise BadInput(f"the setting {name} must be {wanted}; got {value!r}")
-    return made(value)
+    is_valid, convert, expected = CHECKS[DATA_TYPES[name]]
+    if not is_valid(value):
+        raise BadInput(f"the setting {name} must be {expected}; got {value!r}")
+    return convert(value)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LONGEST = 40  # columns of a name in a table
-EVERY = 2.0  # seconds between two notes of one count
-TURNS = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}  # of the reading direction
+NOTE_INTERVAL = 2.0  # seconds between two notes of one count
+DIRECTION_MARKS = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}  # of the reading direction
 
 Say = Callable[[object], None]
 
@@ -24,10 +24,10 @@ Say = Callable[[object], None]
 def printable(text: object) -> str:
     """Text as one line that no terminal obeys: control characters, halves of characters and turns as �."""
     line = " ".join(str(text).split())
-    return "".join("�" if unicodedata.category(c) in ("Cc", "Cs") or c in TURNS else c for c in line)
+    return "".join("�" if unicodedata.category(c) in ("Cc", "Cs") or c in DIRECTION_MARKS else c for c in line)
 
 
-def cut(text: object, longest: int = LONGEST) -> str:
+def truncated(text: object, longest: int = LONGEST) -> str:
     """The same, and no wider than so many columns of a terminal."""
     from rich.cells import cell_len, set_cell_size
 
@@ -37,80 +37,80 @@ def cut(text: object, longest: int = LONGEST) -> str:
     return set_cell_size(line, min(cell_len(line), longest - 1)) + "…"
 
 
-def note(words: object) -> None:
+def note(text: object) -> None:
     """A line on stderr, beside the result."""
     # In one stroke: between the words and the end of their line Ctrl-C would put its own words beside them.
-    sys.stderr.write(f"{printable(words)}\n")
+    sys.stderr.write(f"{printable(text)}\n")
     sys.stderr.flush()
 
 
-def notes(quiet: bool) -> Say:
+def note_printer(quiet: bool) -> Say:
     """How a command speaks beside its result: in notes, or not at all."""
     return _nothing if quiet else note
 
 
-def _nothing(words: object) -> None:
+def _nothing(text: object) -> None:
     pass
 
 
-def seldom(say: Say, since: float | None = None) -> Say:
+def throttled(say: Say, since: float | None = None) -> Say:
     """The same voice, at most every two seconds and not in the first two; from now, unless a time is given."""
     last = time.monotonic() if since is None else since
 
-    def said(words: object) -> None:
+    def say_if_due(text: object) -> None:
         nonlocal last
-        if time.monotonic() - last >= EVERY:
+        if time.monotonic() - last >= NOTE_INTERVAL:
             last = time.monotonic()
-            say(words)
+            say(text)
 
-    return said
+    return say_if_due
 
 
-def reading(say: Say) -> Callable[[int], None]:
+def row_count_printer(say: Say) -> Callable[[int], None]:
     """Hears how many rows of a file have been read; says the first number at once, then one every two seconds."""
-    said = seldom(say, since=-EVERY)
-    return lambda rows: said(f"read {rows:,} rows")
+    progress = throttled(say, since=-NOTE_INTERVAL)
+    return lambda rows: progress(f"read {rows:,} rows")
 
 
-def put(text: object = "") -> None:
+def print_line(text: object = "") -> None:
     """A line on stdout: harmless on a terminal, exact in a file or a pipe."""
     print(printable(text) if sys.stdout.isatty() else text)
 
 
-def paragraph(words: object, first: str = "", rest: str = "  ") -> None:
+def print_paragraph(text: object, first: str = "", rest: str = "  ") -> None:
     """Words on stdout, wrapped to the width of the terminal."""
     width = max(20, shutil.get_terminal_size().columns)
-    print(textwrap.fill(printable(words), width, initial_indent=first, subsequent_indent=rest))
+    print(textwrap.fill(printable(text), width, initial_indent=first, subsequent_indent=rest))
 
 
-def put_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     """A value as JSON on stdout; ASCII alone, so that no name in it reaches the terminal raw."""
-    from doxa.results import plain
+    from doxa.results import to_plain_json
 
-    print(json.dumps(plain(value), allow_nan=False))
+    print(json.dumps(to_plain_json(value), allow_nan=False))
 
 
-def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table on stdout, its first column words and the others numbers; columns that do not fit are left out."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    cells = [[cut(cell) for cell in row] for row in rows]
+    cells = [[truncated(cell) for cell in row] for row in rows]
     console = _console()
-    fitting = _fitting([heads, *cells], console.width)
-    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for place, head in enumerate(heads[:fitting]):
-        shown.add_column(Text(head), justify="right" if place else "left", no_wrap=True, overflow="ellipsis")
+    column_count = _fitting_columns([headers, *cells], console.width)
+    grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column_index, head in enumerate(headers[:column_count]):
+        grid.add_column(Text(head), justify="right" if column_index else "left", no_wrap=True, overflow="ellipsis")
     for row in cells:
-        shown.add_row(*(Text(cell) for cell in row[:fitting]))
-    paragraph(title, rest="")
-    console.print(shown)
-    if fitting < len(heads):
-        paragraph(f"Not shown in {console.width} columns: {', '.join(heads[fitting:])}.", rest="")
+        grid.add_row(*(Text(cell) for cell in row[:column_count]))
+    print_paragraph(title, rest="")
+    console.print(grid)
+    if column_count < len(headers):
+        print_paragraph(f"Not shown in {console.width} columns: {', '.join(headers[column_count:])}.", rest="")
 
 
-def pairs(rows: Iterable[tuple[str, object]]) -> None:
+def print_pairs(rows: Iterable[tuple[str, object]]) -> None:
     """Names and what is to be said of each, on stdout."""
     from rich.table import Table
     from rich.text import Text
@@ -118,20 +118,20 @@ def pairs(rows: Iterable[tuple[str, object]]) -> None:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, words in rows:
-        grid.add_row(Text(name), Text(printable(words)))
+    for name, text in rows:
+        grid.add_row(Text(name), Text(printable(text)))
     _console().print(grid)
 
 
-def _fitting(rows: Sequence[Sequence[str]], width: int) -> int:
+def _fitting_columns(rows: Sequence[Sequence[str]], width: int) -> int:
     """How many columns, at least two, stand side by side."""
     from rich.cells import cell_len
 
-    used = 0
-    for place in range(len(rows[0])):
-        used += max(cell_len(row[place]) for row in rows) + (3 if place else 0)
-        if used > width and place >= 2:
-            return place
+    used_width = 0
+    for column in range(len(rows[0])):
+        used_width += max(cell_len(row[column]) for row in rows) + (3 if column else 0)
+        if used_width > width and column >= 2:
+            return column
     return len(rows[0])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from doxa_cli.options import Json
-from doxa_cli.terminal import pairs, put, put_json
+from doxa_cli.terminal import print_json, print_line, print_pairs
 
 WORDS = {"True": "yes", "False": "no", "None": "no"}
 
@@ -21,7 +21,7 @@ def version(as_json: Json = False) -> None:
     from doxa.version import VERSION
 
     cuda = torch.cuda.is_available()
-    found: dict[str, Any] = {
+    versions: dict[str, Any] = {
         "doxa": VERSION,
         "torch": str(torch.__version__),
         "numpy": numpy.__version__,
@@ -31,17 +31,17 @@ def version(as_json: Json = False) -> None:
         "threads": torch.get_num_threads(),
     }
     if as_json:
-        put_json(found)
+        print_json(versions)
         return
-    pairs((name.replace("_", " "), WORDS.get(str(value), value)) for name, value in found.items())
+    print_pairs((name.replace("_", " "), WORDS.get(str(value), value)) for name, value in versions.items())
 
 
-def installed(wanted: bool) -> None:
+def print_version(requested: bool) -> None:
     """The version alone, without importing Doxa."""
-    if wanted:
+    if requested:
         import importlib.metadata
 
         import typer
 
-        put(importlib.metadata.version("doxa"))
+        print_line(importlib.metadata.version("doxa"))
         raise typer.Exit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def require_free(path: Path | None, force: bool, own: bytes | None = None) -> None:
+def require_free(path: Path | None, force: bool, marker: bytes | None = None) -> None:
     """Refuse a path that is taken, unless by force or by a file that begins with a mark of our own."""
     if path is None or not path.exists():
         return
@@ -13,6 +13,6 @@ def require_free(path: Path | None, force: bool, own: bytes | None = None) -> No
 
     if path.is_dir():
         raise BadInput(f"{path} is a folder; name a file to write")
-    if force or (own is not None and own in path.read_bytes()[:2000]):
+    if force or (marker is not None and marker in path.read_bytes()[:2000]):
         return
     raise BadInput(f"{path} is there already; choose another name, or overwrite it with --force")

@@ -4,7 +4,7 @@ To add one: a file in its document's folder with an `ARTEFACT`.
 """
 
 from doxa_replicate import variational_optimisation, weight_uncertainty
-from doxa_replicate.contract import FAIL, OPEN, PASS, Artefact, Ask, Claim
+from doxa_replicate.contract import FAIL, OPEN, PASS, Artefact, Claim, ReplicationOptions
 from doxa_replicate.discovery import artefacts
 from doxa_replicate.perform import perform, write
 
@@ -12,4 +12,4 @@ DOCUMENTS = (weight_uncertainty, variational_optimisation)
 
 TABLE: dict[str, Artefact] = {artefact.name: artefact for document in DOCUMENTS for artefact in artefacts(document)}
 
-__all__ = ["DOCUMENTS", "FAIL", "OPEN", "PASS", "TABLE", "Artefact", "Ask", "Claim", "perform", "write"]
+__all__ = ["DOCUMENTS", "FAIL", "OPEN", "PASS", "TABLE", "Artefact", "Claim", "ReplicationOptions", "perform", "write"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from doxa_replicate.show import Shown
+from doxa_replicate.show import PageElement
 
 PASS = "PASS"
 FAIL = "FAIL"
@@ -23,10 +23,10 @@ class Claim:
     """A sentence of a document, in Doxa's words, and the number that decides it."""
 
     name: str
-    words: str
+    statement: str
     criterion: str
 
-    def judged(
+    def judge(
         self,
         holds: bool | None,
         value: Any,
@@ -41,7 +41,7 @@ class Claim:
         verdict = OPEN if holds is None else PASS if holds else FAIL
         return {
             "claim": self.name,
-            "words": self.words,
+            "words": self.statement,
             "criterion": self.criterion,
             "value": value,
             "se": se,
@@ -52,25 +52,27 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Ask:
+class ReplicationOptions:
     """How a replication is to be run: quick or full, by which seeds, where, and where its parts are kept meanwhile."""
 
     full: bool = False
     seeds: int | None = None
     device: str | None = None
     folder: Path | None = None  # of parts that are finished; None keeps none
-    say: Callable[[str], None] = lambda words: None
+    say: Callable[[str], None] = lambda text: None
     progress: bool = False
-    used: list[dict[str, Any]] = field(default_factory=list, compare=False)  # parts that a run was put together from
-    known: dict[str, Any] = field(default_factory=dict, compare=False)  # every part so far: none is made twice
+    used_parts: list[dict[str, Any]] = field(
+        default_factory=list, compare=False
+    )  # parts that a run was put together from
+    part_cache: dict[str, Any] = field(default_factory=dict, compare=False)  # every part so far: none is made twice
 
-    def of(self, quick: Any, full: Any) -> Any:
+    def by_size(self, quick: Any, full: Any) -> Any:
         """A setting at the size that is asked for."""
         return full if self.full else quick
 
-    def these(self, quick: int, full: int) -> list[int]:
+    def seed_list(self, quick: int, full: int) -> list[int]:
         """The seeds: as many as were asked for, else as the size has."""
-        return list(range(self.seeds if self.seeds is not None else self.of(quick, full)))
+        return list(range(self.seeds if self.seeds is not None else self.by_size(quick, full)))
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,13 @@ class Artefact:
 
     name: str
     title: str
-    rows: tuple[str, ...]  # requirements, by ID
-    run: Callable[[Ask], Numbers]  # numbers, with "verdicts" among them
+    requirements: tuple[str, ...]  # requirements, by ID
+    run: Callable[[ReplicationOptions], Numbers]  # numbers, with "verdicts" among them
     claims: tuple[Claim, ...] = ()
     reference: Mapping[str, Any] = field(default_factory=dict)
     left_open: tuple[str, ...] = ()
     departures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of "quick" and "full"
-    takes: tuple[str, str] = ("", "")  # quick and full, in words
-    show: Callable[[Mapping[str, Any]], Sequence[Shown]] = lambda found: ()  # a result, as a page has it
+    durations: tuple[str, str] = ("", "")  # quick and full, in words
+    show: Callable[[Mapping[str, Any]], Sequence[PageElement]] = lambda result: ()  # a result, as a page has it
     group: str = ""  # such as "regression"
-    place: float = math.inf  # among those of its document: pages follow it
+    order: float = math.inf  # among those of its document: pages follow it

@@ -11,10 +11,10 @@ from doxa_replicate.contract import Artefact
 
 def artefacts(document: ModuleType) -> list[Artefact]:
     """Those of a document, in its own order."""
-    modules = [document, *(importlib.import_module(info.name) for info in _within(document))]
-    found = [module.ARTEFACT for module in modules if hasattr(module, "ARTEFACT")]
-    return sorted(found, key=lambda artefact: (artefact.place, artefact.name))
+    modules = [document, *(importlib.import_module(info.name) for info in _submodules(document))]
+    registered = [module.ARTEFACT for module in modules if hasattr(module, "ARTEFACT")]
+    return sorted(registered, key=lambda artefact: (artefact.order, artefact.name))
 
 
-def _within(document: ModuleType) -> list[pkgutil.ModuleInfo]:
+def _submodules(document: ModuleType) -> list[pkgutil.ModuleInfo]:
     return list(pkgutil.walk_packages(document.__path__, f"{document.__name__}."))

@@ -7,16 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from doxa.report.palette import INK, MUTED, SERIES, Style
-from doxa_replicate.show import Area, Chart, Dots, Line
+from doxa_replicate.show import Area, Chart, ChartLine, Dots
 
-DASHED = ((5.0, 2.0), (2.0, 2.0), (9.0, 2.0, 2.0, 2.0))  # of lines that are to be dashed, where they share a colour
-MARKED = 30  # points of a line, up to which each has its marker
-RULE = Style(INK, DASHED[0], "", "")  # what others are compared with
-Part = Line | Area | Dots
+DASH_PATTERNS = (
+    (5.0, 2.0),
+    (2.0, 2.0),
+    (9.0, 2.0, 2.0, 2.0),
+)  # of lines that are to be dashed, where they share a colour
+MAX_MARKED_POINTS = 30  # points of a line, up to which each has its marker
+RULE_STYLE = Style(INK, DASH_PATTERNS[0], "", "")  # what others are compared with
+Part = ChartLine | Area | Dots
 
 
 @dataclass(frozen=True)
-class Looks:
+class ChartStyles:
     """The styles of a chart's parts, in their order."""
 
     lines: Sequence[Style]
@@ -24,63 +28,71 @@ class Looks:
     dots: Sequence[Style]
 
 
-def looks(chart: Chart) -> Looks:
+def chart_styles(chart: Chart) -> ChartStyles:
     """Parts that are alike share a colour, and dashes tell their lines apart.
 
     Where no two are alike, each has a colour and a dash of its own. A single dashed line like no other is a rule to
     compare with, and has the colour of ink.
     """
     parts: list[Part] = [*chart.lines, *chart.areas, *(dots for dots in chart.dots if dots.like is not None)]
-    likened = {part.like for part in parts}
-    rules = [line for line in chart.lines if line.dashed and line.like is None and line.name not in likened]
+    referenced_names = {part.like for part in parts}
+    rules = [line for line in chart.lines if line.dashed and line.like is None and line.name not in referenced_names]
     rule = rules[0] if len(rules) == 1 else None
-    families = [_family(part, parts) for part in parts]
-    coloured = [name for name, part in zip(families, parts, strict=True) if part is not rule]
-    places = {name: place for place, name in enumerate(dict.fromkeys(coloured))}
+    colour_families = [_colour_family(part, parts) for part in parts]
+    coloured_families = [name for name, part in zip(colour_families, parts, strict=True) if part is not rule]
+    colour_indices = {name: place for place, name in enumerate(dict.fromkeys(coloured_families))}
     lines = [
-        _of_line(line, places.get(family, 0), dash)
-        for line, family, dash in zip(chart.lines, families, _dashes(chart.lines, families, places), strict=False)
+        _line_style(line, colour_indices.get(family, 0), dash)
+        for line, family, dash in zip(
+            chart.lines, colour_families, _dashes(chart.lines, colour_families, colour_indices), strict=False
+        )
     ]
-    others = [SERIES[places[name] % len(SERIES)] for name in families[len(lines) :]]
-    dots = iter(others[len(chart.areas) :])
-    return Looks(
-        [RULE if line is rule else style for line, style in zip(chart.lines, lines, strict=True)],
-        others[: len(chart.areas)],
-        [Style(MUTED, (), ".", "") if each.like is None else next(dots) for each in chart.dots],
+    fill_styles = [SERIES[colour_indices[name] % len(SERIES)] for name in colour_families[len(lines) :]]
+    dots = iter(fill_styles[len(chart.areas) :])
+    return ChartStyles(
+        [RULE_STYLE if line is rule else style for line, style in zip(chart.lines, lines, strict=True)],
+        fill_styles[: len(chart.areas)],
+        [Style(MUTED, (), ".", "") if dot_series.like is None else next(dots) for dot_series in chart.dots],
     )
 
 
-def _family(part: Part, parts: Sequence[Part]) -> str:
+def _colour_family(part: Part, parts: Sequence[Part]) -> str:
     """What a part takes its colour from: the end of the chain of likenesses; faint lines like nothing are all alike."""
-    by_name = {each.name: each for each in reversed(parts)}
-    seen = {part.name}
+    by_name = {named_part.name: named_part for named_part in reversed(parts)}
+    visited = {part.name}
     while part.like is not None:
         name = part.like
-        if name in seen or name not in by_name:
+        if name in visited or name not in by_name:
             return name
-        seen.add(name)
+        visited.add(name)
         part = by_name[name]
-    return "" if isinstance(part, Line) and part.faint else part.name
+    return "" if isinstance(part, ChartLine) and part.faint else part.name
 
 
-def _of_line(line: Line, place: int, dash: tuple[float, ...]) -> Style:
-    style = SERIES[place % len(SERIES)]
-    marked = not line.faint and len(line.x) <= MARKED
+def _line_style(line: ChartLine, colour_index: int, dash: tuple[float, ...]) -> Style:
+    style = SERIES[colour_index % len(SERIES)]
+    marked = not line.faint and len(line.x) <= MAX_MARKED_POINTS
     return Style(style.colour, dash, style.marker if marked else "", style.outline if marked else "")
 
 
-def _dashes(lines: Sequence[Line], families: Sequence[str], places: dict[str, int]) -> list[tuple[float, ...]]:
-    drawn = [name for name, line in zip(families, lines, strict=False) if not line.faint]
-    alike = max(Counter(drawn).values(), default=0) > 1 or any(line.dashed for line in lines)
-    before: Counter[tuple[str, bool]] = Counter()
-    found: list[tuple[float, ...]] = []
+def _dashes(
+    lines: Sequence[ChartLine], families: Sequence[str], colour_indices: dict[str, int]
+) -> list[tuple[float, ...]]:
+    drawn_families = [name for name, line in zip(families, lines, strict=False) if not line.faint]
+    colours_repeat = max(Counter(drawn_families).values(), default=0) > 1 or any(line.dashed for line in lines)
+    counts: Counter[tuple[str, bool]] = Counter()
+    dashes: list[tuple[float, ...]] = []
     for line, family in zip(lines, families, strict=False):
-        nth, place = before[family, line.dashed], places.get(family, 0)
-        before[family, line.dashed] += not line.faint
+        index_in_family, colour_index = counts[family, line.dashed], colour_indices.get(family, 0)
+        counts[family, line.dashed] += not line.faint
         if line.faint:
-            found.append(())
+            dashes.append(())
         elif line.dashed:
-            found.append(DASHED[nth % len(DASHED)])
+            dashes.append(DASH_PATTERNS[index_in_family % len(DASH_PATTERNS)])
         else:
-            found.append(SERIES[((nth if alike else place) + place // len(SERIES)) % len(SERIES)].dash)
-    return found
+            dashes.append(
+                SERIES[
+                    ((index_in_family if colours_repeat else colour_index) + colour_index // len(SERIES)) % len(SERIES)
+                ].dash
+            )
+    return dashes

@@ -14,22 +14,22 @@ def mean(values: Sequence[float | None]) -> float:
     return float(np.mean([math.inf if v is None else v for v in values]))
 
 
-def error(values: Sequence[float | None]) -> float | None:
+def standard_error(values: Sequence[float | None]) -> float | None:
     """The standard error of the mean; None for one value, and where one is infinite."""
-    known = [v for v in values if v is not None and math.isfinite(v)]
-    return float(np.std(known, ddof=1) / math.sqrt(len(known))) if len(known) == len(values) > 1 else None
+    finite = [v for v in values if v is not None and math.isfinite(v)]
+    return float(np.std(finite, ddof=1) / math.sqrt(len(finite))) if len(finite) == len(values) > 1 else None
 
 
 def summary(values: Sequence[float | None]) -> dict[str, float | None]:
-    return {"mean": mean(values), "se": error(values)}
+    return {"mean": mean(values), "se": standard_error(values)}
 
 
-def number(value: float | None, places: int) -> str:
+def format_number(value: float | None, places: int) -> str:
     """A value with so many decimal places; ∞ where it is not finite."""
     return "∞" if value is None or not math.isfinite(value) else f"{value:.{places}f}"
 
 
-def with_error(of: Mapping[str, Any], places: int) -> str:
+def format_with_error(mean_and_error: Mapping[str, Any], places: int) -> str:
     """A summary with so many decimal places: the error has as many, so that a column lines up."""
-    spread = "" if of["se"] is None else f" ± {of['se']:,.{places}f}"
-    return f"{of['mean']:,.{places}f}{spread}"
+    error_text = "" if mean_and_error["se"] is None else f" ± {mean_and_error['se']:,.{places}f}"
+    return f"{mean_and_error['mean']:,.{places}f}{error_text}"

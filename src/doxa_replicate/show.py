@@ -10,7 +10,7 @@ Column = Sequence[Any]  # numbers; None where one is not known
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """Points that are joined, with a standard error each where there is one; what `like` names has the same colour."""
 
     name: str
@@ -56,13 +56,13 @@ class Contours:
 
 @dataclass(frozen=True)
 class Chart:
-    """One pair of axes: `says` tells in a sentence what is to be seen, with its numbers."""
+    """One pair of axes: `caption` tells in a sentence what is to be seen, with its numbers."""
 
     title: str
-    says: str
+    caption: str
     x: str
     y: str
-    lines: Sequence[Line] = ()
+    lines: Sequence[ChartLine] = ()
     areas: Sequence[Area] = ()
     dots: Sequence[Dots] = ()
     shaded: tuple[float, float] | None = None  # from x to x: where there are training data
@@ -74,24 +74,24 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Cells as they are to be read; the first `words` columns stand to the left, and **best** ones are bold."""
+class ResultTable:
+    """Cells as they are to be read; the first `text_columns` columns stand to the left, and **best** ones are bold."""
 
     title: str
-    heads: Sequence[str]
+    headers: Sequence[str]
     rows: Sequence[Sequence[str]]
-    words: int = 1
-    says: str = ""
+    text_columns: int = 1
+    caption: str = ""
 
 
 @dataclass(frozen=True)
-class Images:
+class ImageGrid:
     """Rows of grey images, each [height][width] of numbers from 0 to 1, with a name for each column."""
 
     title: str
-    says: str
-    heads: Sequence[str]
+    caption: str
+    headers: Sequence[str]
     rows: Sequence[Sequence[Sequence[Sequence[float]]]]
 
 
-Shown = Chart | Table | Images
+PageElement = Chart | ResultTable | ImageGrid

@@ -8,36 +8,36 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Setting:
+class SettingInfo:
     """What is said of a setting; its name, type and default are the field's."""
 
     metavar: str
     help: str
     panel: str | None = None  # of the help that it stands in
-    shown: str = ""  # as its default, where that is decided elsewhere
-    known: tuple[str, ...] = ()  # names that it takes
-    least: int | None = None  # of a count
+    default_text: str = ""  # as its default, where that is decided elsewhere
+    choices: tuple[str, ...] = ()  # names that it takes
+    minimum: int | None = None  # of a count
     argument: bool = False  # a word in its place, not an option
 
 
-def told(default: Any, metavar: str, words: str, **more: Any) -> Any:
+def setting_field(default: Any, metavar: str, help_text: str, **details: Any) -> Any:
     """The field of a setting."""
     if default is not None and not isinstance(default, bool):
-        more = {"shown": f"{default:g}" if isinstance(default, float) else str(default), **more}
-    return field(default=default, metadata={"setting": Setting(metavar, words, **more)})
+        details = {"default_text": f"{default:g}" if isinstance(default, float) else str(default), **details}
+    return field(default=default, metadata={"setting": SettingInfo(metavar, help_text, **details)})
 
 
-def one_of(known: tuple[str, ...], default: str | None, metavar: str, words: str, **more: Any) -> Any:
+def choice_field(choices: tuple[str, ...], default: str | None, metavar: str, help_text: str, **details: Any) -> Any:
     """The field of a setting that names a member of a room; its help begins with their names."""
-    return told(default, metavar, f"{', '.join(known)}{words}", known=known, **more)
+    return setting_field(default, metavar, f"{', '.join(choices)}{help_text}", choices=choices, **details)
 
 
-def settings(record: Any) -> Iterator[tuple[Field[Any], Setting]]:
+def setting_fields(record: Any) -> Iterator[tuple[Field[Any], SettingInfo]]:
     """The fields of a record, and what is said of each."""
-    for one in fields(record):
-        yield one, one.metadata["setting"]
+    for record_field in fields(record):
+        yield record_field, record_field.metadata["setting"]
 
 
-def kind(one: Field[Any]) -> str:
+def type_name(record_field: Field[Any]) -> str:
     """The type of a setting by its name, whether or not it may be left out."""
-    return str(one.type).removesuffix(" | None")
+    return str(record_field.type).removesuffix(" | None")

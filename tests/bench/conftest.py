@@ -10,17 +10,17 @@ import torch
 
 import doxa
 from doxa_bench import (
-    asking,
-    crews,
     estimators,
     fleet_cost,
     generations,
     gradient_variance,
-    growth,
-    kinds,
     memory,
     mnist_ten_epochs,
+    net_kinds,
+    peak_memory,
+    pool_leader,
     prediction_cost,
+    runner,
     scaling,
     search_cost,
     search_episodes,
@@ -39,7 +39,7 @@ def small_digits(device: str = "cpu", width: int = 20) -> Any:
     return tuple((x[part], y[part]) for part in (slice(0, 520), slice(520, 560), slice(560, 600)))
 
 
-def one(job: tuple[str, str, int]) -> dict[str, Any]:
+def fake_job(job: tuple[str, str, int]) -> dict[str, Any]:
     kind, name, split = job
     if kind == "regression":
         scores = dict.fromkeys(("log_likelihood", "rmse", "coverage_90", "seconds"), float(split))
@@ -52,13 +52,15 @@ def one(job: tuple[str, str, int]) -> dict[str, Any]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten units where there would be hundreds."""
-    monkeypatch.setattr(asking, "THREADS", 1)
-    tiny = kinds.Kind(lambda: doxa.nets.mlp(20, (10,), 10), (20,), "20-10-10")
-    monkeypatch.setitem(kinds.KINDS, TINY, tiny)
+    monkeypatch.setattr(runner, "THREADS", 1)
+    tiny = net_kinds.NetKind(lambda: doxa.nets.mlp(20, (10,), 10), (20,), "20-10-10")
+    monkeypatch.setitem(net_kinds.KINDS, TINY, tiny)
     monkeypatch.setattr(step_cost, "CASES", {TINY: ("shared gaussian", "local gaussian", "dropout")})
     monkeypatch.setattr(memory, "CASES", {TINY: ("shared gaussian", "shared scale_mixture")})
-    monkeypatch.setattr(memory, "measured", lambda kind, case, settings: 1 + growth.growth(kind, case))
-    monkeypatch.setattr(scaling, "POINTS", (scaling.Point(4), scaling.Point(4, nets=2)))
+    monkeypatch.setattr(
+        memory, "growth_in_subprocess", lambda kind, case, settings: 1 + peak_memory.measure_growth(kind, case)
+    )
+    monkeypatch.setattr(scaling, "POINTS", (scaling.WorkloadPoint(4), scaling.WorkloadPoint(4, nets=2)))
     monkeypatch.setattr(scaling.Cpu, "memory", lambda self, point, kind: 1000 * (1 + (kind == "belief")))
     monkeypatch.setattr(scaling.Cpu, "share", 0.005)
     monkeypatch.setattr(fleet_cost, "CASES", {"8-4-4-10, 2 nets": (8, 4, 2)})
@@ -68,25 +70,27 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_variance, "EACH", 4)
     monkeypatch.setattr(time_to_accuracy, "KIND", TINY)
     for module in (prediction_cost, gradient_variance, time_to_accuracy):
-        monkeypatch.setattr(module, "digits", small_digits)
-    monkeypatch.setattr(mnist_ten_epochs, "digits", lambda device="cpu": small_digits(device, 784))
+        monkeypatch.setattr(module, "mnist_splits", small_digits)
+    monkeypatch.setattr(mnist_ten_epochs, "mnist_splits", lambda device="cpu": small_digits(device, 784))
     monkeypatch.setattr(mnist_ten_epochs, "EPOCHS", 1)
     monkeypatch.setattr(mnist_ten_epochs, "WEIGHTS", (1.0, 0.1))
     monkeypatch.setattr(mnist_ten_epochs, "DRAWS", 2)
     monkeypatch.setattr(estimators, "ProcessPoolExecutor", ThreadPoolExecutor)
-    monkeypatch.setattr(estimators, "one", one)
-    monkeypatch.setattr(search_episodes, "TASKS", {"CartPole-v1": search_episodes.Task(4, (4,), 2, 2)})
+    monkeypatch.setattr(estimators, "run_job", fake_job)
+    monkeypatch.setattr(search_episodes, "TASKS", {"CartPole-v1": search_episodes.SearchTask(4, (4,), 2, 2)})
     monkeypatch.setattr(search_episodes, "EPISODES", 4)
     monkeypatch.setattr(search_episodes, "COPIES", 2)
     monkeypatch.setattr(search_episodes, "STEPS", 3)
-    monkeypatch.setattr(search_cost, "garments", lambda device: (torch.rand(8, 784), torch.arange(8)))
-    monkeypatch.setattr(search_cost, "generation", lambda *given: generations.generation(*given, size=4))
-    monkeypatch.setattr(search_cost, "measured", lambda case, device: 1000)
-    left = {"bits": "0", "generations": [1], "recovered": [0.5]}
-    monkeypatch.setattr(search_faults, "undisturbed", lambda: left)
-    monkeypatch.setattr(search_faults, "disturbed", lambda case, kills: {**left, "seconds": [1.0] * kills})
-    monkeypatch.setattr(search_faults, "bereaved", lambda kills: {**left, "seconds": [1.0] * kills})
+    monkeypatch.setattr(search_cost, "fashion_mnist_batch", lambda device: (torch.rand(8, 784), torch.arange(8)))
+    monkeypatch.setattr(search_cost, "generation_step", lambda *given: generations.generation_step(*given, size=4))
+    monkeypatch.setattr(search_cost, "growth_in_subprocess", lambda case, device: 1000)
+    outcome = {"bits": "0", "generations": [1], "recovered": [0.5]}
+    monkeypatch.setattr(search_faults, "run_undisturbed", lambda: outcome)
+    monkeypatch.setattr(
+        search_faults, "run_with_killed_workers", lambda case, kills: {**outcome, "seconds": [1.0] * kills}
+    )
+    monkeypatch.setattr(search_faults, "run_with_killed_leader", lambda kills: {**outcome, "seconds": [1.0] * kills})
     monkeypatch.setattr(search_scaling, "WIDTHS", {"cpu": (2, 4)})
     monkeypatch.setattr(search_scaling, "WORK", {"cpu": 20_000})
-    monkeypatch.setattr(search_scaling, "memory", lambda estimator, width, device: 1000 * width)
-    monkeypatch.setattr(crews, "leading", lambda workers, parts, generations: 1e-3 * parts * workers)
+    monkeypatch.setattr(search_scaling, "growth_in_subprocess", lambda estimator, width, device: 1000 * width)
+    monkeypatch.setattr(pool_leader, "leader_seconds", lambda workers, parts, generations: 1e-3 * parts * workers)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from doxa_bench import asking
+from doxa_bench import runner
 from doxa_bench.questions import TABLE
-from doxa_bench.settings import Settings
+from doxa_bench.settings import BenchSettings
 
 ROOT = Path(__file__).parents[2]
 NEW = ("memory", "prediction_cost", "gradient_variance", "time_to_accuracy")
@@ -38,10 +38,10 @@ def test_a_new_answer_appears_on_the_page(figures: Any, tmp_path: Path, monkeypa
     for path in figures.BENCH.glob("*.json"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     for name in NEW:
-        *_, found = asking.answers(name, Settings(rounds=1))
-        asking.write(tmp_path, name, found)
+        *_, result = runner.measure_question(name, BenchSettings(rounds=1))
+        runner.write_result(tmp_path, name, result)
     monkeypatch.setattr(figures, "BENCH", tmp_path)
-    text = figures.rendered((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"))
+    text = figures.fill_in((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"))
     for name in NEW:
         assert f"`results/bench/{name}.json`" in text
     assert "20‑10‑10" in text
@@ -57,11 +57,11 @@ def test_answers_about_searches_appear_on_their_pages(
         (tmp_path / path.name).write_bytes(path.read_bytes())
     written = []
     for name in ("search_cost", "search_faults", "search_scaling"):
-        *_, found = asking.answers(name, Settings(rounds=2))
-        written.append(asking.write(tmp_path, name, found).stem)
+        *_, result = runner.measure_question(name, BenchSettings(rounds=2))
+        written.append(runner.write_result(tmp_path, name, result).stem)
     monkeypatch.setattr(figures, "BENCH", tmp_path)
     costs, scales = (
-        figures.rendered((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
+        figures.fill_in((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
         for page in ("benchmarks", "scaling")
     )
     for name, text in zip(written, (costs, costs, scales), strict=True):

@@ -14,14 +14,14 @@ from xml.etree import ElementTree
 import pytest
 
 from doxa.results import stamp
-from doxa_bench import parts, scaling
-from doxa_bench.asking import answers, tables, write
-from doxa_bench.scaling import POINTS, Point, measured
-from doxa_bench.scaling_curves import SWEEPS, _within, panels, spread
-from doxa_bench.settings import Settings
+from doxa_bench import scaling, step_parts
+from doxa_bench.runner import measure_question, result_tables, write_result
+from doxa_bench.scaling import POINTS, WorkloadPoint, measure_points
+from doxa_bench.scaling_curves import SWEEPS, _clip_line, panels, spread_apart
+from doxa_bench.settings import BenchSettings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-SMALL = (Point(4), Point(4, nets=2), Point(4, samples=2), Point(4, noise="local"))
+SMALL = (WorkloadPoint(4), WorkloadPoint(4, nets=2), WorkloadPoint(4, samples=2), WorkloadPoint(4, noise="local"))
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def made_up() -> list[dict]:
 
 @pytest.mark.usefixtures("weightless")
 def test_a_sweep_measures_every_point_in_numbers_that_fit_each_other():
-    *_, content = measured(scaling.Cpu(), 3, SMALL)
+    *_, content = measure_points(scaling.Cpu(), 3, SMALL)
     assert json.loads(json.dumps(content)) == content
     assert content["floor"] == {"plain": 1000, "belief": 2000}
     for point, row in zip(SMALL, content["points"], strict=True):
@@ -56,50 +56,50 @@ def test_a_sweep_measures_every_point_in_numbers_that_fit_each_other():
         assert {"draw", "nets", "descend"} <= set(row["parts"])
         assert row["page_faults"] >= 0
         assert ("collect" in row["parts"]) == (point.samples > 1)
-    assert len(tables("scaling", content)[0].rows) == len(SMALL)
+    assert len(result_tables("scaling", content)[0].rows) == len(SMALL)
 
 
 def test_weights_are_those_of_the_net():
-    for point in (Point(3), Point(10)):
+    for point in (WorkloadPoint(3), WorkloadPoint(10)):
         assert point.weights == sum(p.numel() for p in point.net().parameters())
 
 
 @pytest.mark.usefixtures("weightless")
 def test_each_device_has_a_file_that_holds_what_was_found_so_far(tmp_path, monkeypatch):
     monkeypatch.setattr(scaling, "POINTS", SMALL[:2])
-    real, seen = scaling.timed, []
+    real, points = scaling.time_point, []
 
     def until(machine, point, rounds):
-        seen.append(point)
-        if len(seen) == 2:
+        points.append(point)
+        if len(points) == 2:
             raise KeyboardInterrupt
         return real(machine, point, rounds)
 
-    monkeypatch.setattr(scaling, "timed", until)
+    monkeypatch.setattr(scaling, "time_point", until)
 
-    def asked():
-        for found in answers("scaling", Settings(rounds=3)):
-            write(tmp_path, "scaling", found)
+    def measure_until_interrupted():
+        for result in measure_question("scaling", BenchSettings(rounds=3)):
+            write_result(tmp_path, "scaling", result)
 
     with pytest.raises(KeyboardInterrupt):
-        asked()
-    kept = json.loads((tmp_path / "scaling_cpu.json").read_text())
-    assert [row["nets"] for row in kept["points"]] == [1]
-    assert not kept["complete"]
-    assert {"settings", "versions", "device", "commit"} <= set(kept)
+        measure_until_interrupted()
+    stored = json.loads((tmp_path / "scaling_cpu.json").read_text())
+    assert [row["nets"] for row in stored["points"]] == [1]
+    assert not stored["complete"]
+    assert {"settings", "versions", "device", "commit"} <= set(stored)
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux tells the peak of a process")
 def test_memory_is_what_a_net_adds_to_a_process_of_its_own():
-    vectors = scaling.Cpu().memory(Point(1000), "plain") / (4 * Point(1000).weights)
+    vectors = scaling.Cpu().memory(WorkloadPoint(1000), "plain") / (4 * WorkloadPoint(1000).weights)
     assert 3.5 < vectors < 8  # weights, gradients, two moments; and what the batch passes through
 
 
 def test_a_watch_is_taken_off_again():
-    before = {part: getattr(owner, name) for part, (owner, name) in parts.WRITTEN.items()}
-    with pytest.raises(KeyError), parts.watched():
+    before = {part: getattr(owner, name) for part, (owner, name) in step_parts.TIMED_METHODS.items()}
+    with pytest.raises(KeyError), step_parts.record_part_seconds():
         raise KeyError
-    assert before == {part: getattr(owner, name) for part, (owner, name) in parts.WRITTEN.items()}
+    assert before == {part: getattr(owner, name) for part, (owner, name) in step_parts.TIMED_METHODS.items()}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_watch_is_taken_off_again():
     ],
 )
 def test_kernels_are_told_by_their_names(kernel, part):
-    assert parts.kernel_part(kernel) == part
+    assert step_parts.kernel_part(kernel) == part
 
 
 def test_every_sweep_has_a_curve_of_speed_and_one_of_memory_with_their_names_on_them():
@@ -136,8 +136,8 @@ def test_curves_are_drawn_of_what_is_there_yet():
 
 
 def test_a_proportion_ends_where_it_leaves_the_picture():
-    assert _within([1, 2, 4], [1, 2, 4], 0.5, 8.0) == ([1, 2, 4], [1, 2, 4])
-    x, y = _within([1, 2, 4], [10, 100, 1000], 5.0, 100 * 10**0.5)
+    assert _clip_line([1, 2, 4], [1, 2, 4], 0.5, 8.0) == ([1, 2, 4], [1, 2, 4])
+    x, y = _clip_line([1, 2, 4], [10, 100, 1000], 5.0, 100 * 10**0.5)
     assert x == pytest.approx([1, 2, 2 * 2**0.5])
     assert y == pytest.approx([10, 100, 100 * 10**0.5])
 
@@ -150,7 +150,7 @@ def test_the_page_finds_every_number_it_names(device, tmp_path, monkeypatch):
     content = {"floor": {"plain": 1000, "belief": 2000}, "points": made_up()}
     settings = {"caches": {"L2": 2**21, "L3": 2**28}}
     (tmp_path / f"scaling_{device}.json").write_text(json.dumps({**stamp(settings, [0], 0.0), **content}))
-    text = figures.rendered((DOCS / "cost.md").read_text(encoding="utf-8"))
+    text = figures.fill_in((DOCS / "cost.md").read_text(encoding="utf-8"))
     assert text.count("<svg") == 2 * len(SWEEPS)
     assert f"`results/bench/scaling_{device}.json`" in text
     assert figures.scaled(device, "gain", 400, nets=64) in text
@@ -162,9 +162,9 @@ def test_the_same_numbers_are_the_same_bytes():
 
 
 def test_names_are_moved_apart_no_further_than_need_be():
-    assert spread([0.2, 0.5, 0.9], 0.1) == pytest.approx([0.2, 0.5, 0.9])
-    assert spread([0.5, 0.5], 0.1) == pytest.approx([0.45, 0.55])
-    crowded = spread([0.0, 0.01, 0.02, 0.95, 1.2], 0.1)
+    assert spread_apart([0.2, 0.5, 0.9], 0.1) == pytest.approx([0.2, 0.5, 0.9])
+    assert spread_apart([0.5, 0.5], 0.1) == pytest.approx([0.45, 0.55])
+    crowded = spread_apart([0.0, 0.01, 0.02, 0.95, 1.2], 0.1)
     assert all(b - a >= 0.1 - 1e-9 for a, b in pairwise(crowded))
     assert min(crowded) >= 0
     assert max(crowded) <= 1

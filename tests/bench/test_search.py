@@ -13,9 +13,9 @@ from torch import nn
 import doxa
 from doxa import search
 from doxa.search.engines.follower import ANSWERS
-from doxa_bench import crews, generations, moving, search_faults, search_scaling
+from doxa_bench import generations, pool_leader, search_faults, search_scaling, worker_cost
 from doxa_bench.contenders import evotorch
-from doxa_bench.steps import Believed
+from doxa_bench.trainables import BeliefTrainer
 
 
 def rows(inputs: int = 784) -> tuple[torch.Tensor, torch.Tensor]:
@@ -28,7 +28,7 @@ def test_the_floor_is_the_losses_of_as_many_nets(size: int, monkeypatch: pytest.
     monkeypatch.setattr(generations, "SCALE", 0.0)
     x, y = rows(20)
     net = doxa.nets.mlp(20, (6, 5), 10)
-    losses = generations.floor(net, x, y, size)()
+    losses = generations.floor_step(net, x, y, size)()
     assert torch.allclose(losses, F.cross_entropy(net(x), y).expand(size))
 
 
@@ -36,7 +36,7 @@ def test_the_floor_is_the_losses_of_as_many_nets(size: int, monkeypatch: pytest.
 def test_a_generation_of_every_case_lowers_the_loss(case: str) -> None:
     x, y = rows(20)
     net = doxa.nets.mlp(20, (16,), 10)
-    step = generations.generation(case, net, x, y, 100)
+    step = generations.generation_step(case, net, x, y, 100)
     belief = step.func.__self__
     before = F.cross_entropy(net(x), y)
     for _ in range(60):
@@ -58,72 +58,74 @@ def test_a_generation_of_evotorch_moves_its_centre_to_lower_losses() -> None:
     assert F.cross_entropy(net(x), y) < before - 0.05
 
 
-@pytest.mark.parametrize("estimator", moving.ESTIMATORS)
+@pytest.mark.parametrize("estimator", worker_cost.ESTIMATORS)
 def test_a_worker_that_is_timed_moves_as_any_other(estimator: str) -> None:
-    worker = moving.Worker(moving.net(3), estimator, 8, "cpu")
-    plain = Believed(
-        moving.net(3),
+    worker = worker_cost.TimedWorker(worker_cost.make_net(3), estimator, 8, "cpu")
+    plain = BeliefTrainer(
+        worker_cost.make_net(3),
         (worker.batch.x[0], worker.batch.y[0]),
-        search.learner(moving.ESTIMATORS[estimator], size=8),
+        search.learner(worker_cost.ESTIMATORS[estimator], size=8),
     )
     for _ in range(2):
         assert min(worker.generation()) > 0
         plain.step(worker.batch)
     assert torch.equal(worker.belief.gradient.mean, plain.gradient.mean)
-    assert moving.weights(3) == worker.belief.layout.size
+    assert worker_cost.weight_count(3) == worker.belief.layout.size
 
 
 def test_the_leader_s_constants_are_found_from_times_that_follow_them() -> None:
-    known = (3e-4, 2e-5, 4e-6)
-    given = [
-        {"workers": w, "parts": p, "seconds": known[0] + known[1] * p + known[2] * p * w}
+    constants = (3e-4, 2e-5, 4e-6)
+    timing_rows = [
+        {"workers": w, "parts": p, "seconds": constants[0] + constants[1] * p + constants[2] * p * w}
         for w, p in search_scaling.CREWS
     ]
-    found, errors = search_scaling.led(given)
-    assert found == pytest.approx(known)
+    fitted, errors = search_scaling.fit_leader_constants(timing_rows)
+    assert fitted == pytest.approx(constants)
     assert errors == pytest.approx([0.0] * 3, abs=1e-9)
 
 
 def test_a_leader_that_rests_at_no_cost_has_no_negative_constant() -> None:
-    given = [{"workers": w, "parts": p, "seconds": 2e-5 * p - 1e-5} for w, p in search_scaling.CREWS]
-    (base, block, pair), _ = search_scaling.led(given)
+    timing_rows = [{"workers": w, "parts": p, "seconds": 2e-5 * p - 1e-5} for w, p in search_scaling.CREWS]
+    (base, block, pair), _ = search_scaling.fit_leader_constants(timing_rows)
     assert base == 0
     assert pair == pytest.approx(0, abs=1e-8)
     assert block == pytest.approx(2e-5, rel=0.05)
 
 
 def test_who_leads_hears_every_worker_there_is() -> None:
-    assert crews.leading(workers=5, parts=12, generations=3) > 0
+    assert pool_leader.leader_seconds(workers=5, parts=12, generations=3) > 0
 
 
 def test_bytes_are_those_of_messages() -> None:
-    own, parts, size = crews.message_bytes(), 40, 80
+    message_bytes, parts, size = pool_leader.message_bytes(), 40, 80
     answers = [np.zeros((size // parts, 2), np.float32) for _ in range(parts)]
     whole = len(pickle.dumps((ANSWERS, 1000, answers)))
-    assert parts * own["told_block"] + size * own["value"] == pytest.approx(whole, rel=0.1)
-    assert own["value"] == pytest.approx(8, rel=1e-2)
+    assert parts * message_bytes["told_block"] + size * message_bytes["value"] == pytest.approx(whole, rel=0.1)
+    assert message_bytes["value"] == pytest.approx(8, rel=1e-2)
 
 
 def test_the_model_grows_as_its_parts_do() -> None:
     names = ("evaluate_ns", "move_ns", "once_ns", "bytes")
-    found = {
+    result = {
         "constants": {f"weight space, {name}": 1.0 for name in names},
         "bytes": {},
     }
-    one, other = (search_scaling.model(found, workers, 1e6) for workers in (2, 1000))
-    assert one["perturbations"] == 1000
-    assert other["perturbations"] == 2000
-    assert one["move"] == pytest.approx(1e-9 * 1e6 * (1 + 1000))
-    assert other["evaluate"] == pytest.approx(one["evaluate"] * 2 / 500)
-    assert other["shared"] == pytest.approx(1e-9 * 1e6 * (1 + 2))
-    assert "lead" not in one
-    assert search_scaling.parity(found, "weight space") == search_scaling.BATCH
+    few_workers, many_workers = (search_scaling.model_generation(result, workers, 1e6) for workers in (2, 1000))
+    assert few_workers["perturbations"] == 1000
+    assert many_workers["perturbations"] == 2000
+    assert few_workers["move"] == pytest.approx(1e-9 * 1e6 * (1 + 1000))
+    assert many_workers["evaluate"] == pytest.approx(few_workers["evaluate"] * 2 / 500)
+    assert many_workers["shared"] == pytest.approx(1e-9 * 1e6 * (1 + 2))
+    assert "lead" not in few_workers
+    assert search_scaling.parity(result, "weight space") == search_scaling.BATCH
 
 
 def test_a_search_that_is_killed_comes_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_faults, "GENERATIONS", 40)
-    found = search_faults.held_against(search_faults.undisturbed(), search_faults.bereaved(1))
-    assert found["same"]
-    assert found["kills"] == 1
-    assert found["lost"] == found["twice"] == 0
-    assert found["worst"] > 0
+    comparison = search_faults.compare_with_undisturbed(
+        search_faults.run_undisturbed(), search_faults.run_with_killed_leader(1)
+    )
+    assert comparison["same"]
+    assert comparison["kills"] == 1
+    assert comparison["lost"] == comparison["twice"] == 0
+    assert comparison["worst"] > 0

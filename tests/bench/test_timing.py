@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doxa_bench.timing import EVERY, FEWEST, figures, in_turn, ratio, seconds, side_by_side
+from doxa_bench.timing import EVERY, FEWEST, ratio_quartiles, seconds, summarize_pairs, time_in_turn, time_side_by_side
 
 
 class Clock:
@@ -35,9 +35,9 @@ def test_seconds_are_those_of_one_step() -> None:
 def test_every_step_has_its_turn_in_every_round() -> None:
     clock = Clock()
     others = {name: clock.step(name, 2.0) for name in "abcd"}
-    taken = in_turn(clock.step("plain", 1.0), others, rounds=5, limit=1e9, clock=clock)
-    assert {name: len(pairs) for name, pairs in taken.items()} == dict.fromkeys("abcd", 5)
-    assert taken["d"] == [(1.0, 2.0)] * 5
+    pairs_by_step = time_in_turn(clock.step("plain", 1.0), others, rounds=5, limit=1e9, clock=clock)
+    assert {name: len(pairs) for name, pairs in pairs_by_step.items()} == dict.fromkeys("abcd", 5)
+    assert pairs_by_step["d"] == [(1.0, 2.0)] * 5
     one_round = ["plain", *"abc", "plain", "d"]
     assert EVERY == 3
     assert clock.log[-len(one_round) :] == one_round
@@ -50,15 +50,15 @@ def test_a_slow_spell_is_held_against_the_plain_step_beside_it() -> None:
     warming = 3 + 1  # the plain step's; the other's two
     plain = clock.step("plain", *[1.0] * (warming + 3), 10.0)
     other = clock.step("a", *[2.0] * (1 + 4), 20.0)
-    (pairs,) = in_turn(plain, {"a": other}, rounds=9, limit=1e9, clock=clock).values()
-    assert figures(pairs)["ratio"] == 2.0
+    (pairs,) = time_in_turn(plain, {"a": other}, rounds=9, limit=1e9, clock=clock).values()
+    assert summarize_pairs(pairs)["ratio"] == 2.0
     assert {b for _, b in pairs} == {2.0, 20.0}
 
 
 def test_no_round_passes_the_limit_but_the_fewest() -> None:
     def rounds(limit: float) -> int:
         clock = Clock()
-        return len(in_turn(clock.step("plain", 1.0), {"a": clock.step("a", 1.0)}, 100, limit, clock=clock)["a"])
+        return len(time_in_turn(clock.step("plain", 1.0), {"a": clock.step("a", 1.0)}, 100, limit, clock=clock)["a"])
 
     assert rounds(0.0) == FEWEST
     assert rounds(24.5) == 10  # four steps to warm up, two a round
@@ -66,25 +66,25 @@ def test_no_round_passes_the_limit_but_the_fewest() -> None:
 
 def test_fast_steps_are_repeated_in_a_visit() -> None:
     clock = Clock()
-    in_turn(clock.step("plain", 0.001), {"a": clock.step("a", 0.001)}, 1, 1e9, clock=clock)
+    time_in_turn(clock.step("plain", 0.001), {"a": clock.step("a", 0.001)}, 1, 1e9, clock=clock)
     assert clock.log == ["plain"] * 3 + ["a"] * 2 + ["plain"] * 5 + ["a"] * 5
 
 
 def test_figures_are_medians_and_quartiles_over_rounds() -> None:
     pairs = [(1.0, float(b)) for b in (9, 1, 2, 3, 4, 5, 6, 7, 8)]
-    found = figures(pairs)
-    assert (found["low"], found["ratio"], found["high"]) == (3.0, 5.0, 7.0)
-    assert (found["plain_ms"], found["ms"], found["rounds"]) == (1000.0, 5000.0, 9)
-    assert ratio([2.0]) == {"ratio": 2.0, "low": 2.0, "high": 2.0}
-    assert figures([(2.0, 1.0)])["ratio"] == pytest.approx(0.5)
+    summary = summarize_pairs(pairs)
+    assert (summary["low"], summary["ratio"], summary["high"]) == (3.0, 5.0, 7.0)
+    assert (summary["plain_ms"], summary["ms"], summary["rounds"]) == (1000.0, 5000.0, 9)
+    assert ratio_quartiles([2.0]) == {"ratio": 2.0, "low": 2.0, "high": 2.0}
+    assert summarize_pairs([(2.0, 1.0)])["ratio"] == pytest.approx(0.5)
 
 
 def test_steps_side_by_side_have_a_turn_in_every_round() -> None:
     clock = Clock()
     steps = {"slow": clock.step("slow", 3.0), "fast": clock.step("fast", 0.04)}
-    taken = side_by_side(steps, rounds=4, limit=1e9, clock=clock)
-    assert taken["slow"] == pytest.approx([3.0] * 4)
-    assert taken["fast"] == pytest.approx([0.04] * 4)
+    seconds_by_step = time_side_by_side(steps, rounds=4, limit=1e9, clock=clock)
+    assert seconds_by_step["slow"] == pytest.approx([3.0] * 4)
+    assert seconds_by_step["fast"] == pytest.approx([0.04] * 4)
     assert clock.log[-6:] == ["slow", "fast", "fast"] * 2, "what is short is taken more often"
-    brief = side_by_side(steps, rounds=100, limit=30.0, clock=clock)
+    brief = time_side_by_side(steps, rounds=100, limit=30.0, clock=clock)
     assert FEWEST <= len(brief["slow"]) < 10

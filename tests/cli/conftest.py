@@ -9,17 +9,17 @@ import pytest
 
 from doxa_cli.app import main
 
-from .small import TINY, Command, Ended, flowers, houses, write
+from .small import TINY, Command, CommandResult, flowers, houses, write
 
 
 @pytest.fixture
 def doxa(capsys: pytest.CaptureFixture[str]) -> Command:
     """Run a command in this process."""
 
-    def run(*words: object) -> Ended:
+    def run(*arguments: object) -> CommandResult:
         capsys.readouterr()
-        code = main([str(word) for word in words])
-        return Ended(code, *capsys.readouterr())
+        code = main([str(word) for word in arguments])
+        return CommandResult(code, *capsys.readouterr())
 
     return run
 

@@ -17,7 +17,7 @@ TINY = ("--net", "mlp:8", "--epochs", "3", "--kl-weight", "0.1", "--members", "1
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """How a command ended."""
 
     code: int
@@ -25,7 +25,7 @@ class Ended:
     err: str
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """The one line of an error."""
         assert self.out == ""
         assert "Traceback" not in self.err
@@ -34,13 +34,13 @@ class Ended:
         return line
 
 
-Command = Callable[..., Ended]
+Command = Callable[..., CommandResult]
 
 
-def started(*words: object, **environment: str) -> subprocess.Popen[str]:
+def started(*arguments: object, **environment: str) -> subprocess.Popen[str]:
     """A command in a process of its own, with one thread."""
     return subprocess.Popen(
-        [sys.executable, "-m", "doxa_cli", *map(str, words)],
+        [sys.executable, "-m", "doxa_cli", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

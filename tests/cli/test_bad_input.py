@@ -20,25 +20,25 @@ def fitted(path: object, *more: object) -> tuple[object, ...]:
 def test_a_target_that_is_not_there(doxa: Command, tables: Path) -> None:
     ended = doxa(*fitted(tables / "houses.csv", "--target", "prise"))
     assert ended.code == 1
-    assert "houses.csv has no column 'prise'; did you mean 'price'?" in ended.said
+    assert "houses.csv has no column 'prise'; did you mean 'price'?" in ended.message
     ended = doxa(*fitted(tables / "houses.csv"))
     assert ended.code == 1
-    assert "--target NAME, one of size, town, price" in ended.said
+    assert "--target NAME, one of size, town, price" in ended.message
 
 
 def test_a_target_of_five_thousand_words(doxa: Command) -> None:
     path = write(Path("names.csv"), {"x": range(5000), "who": [f"somebody {i}" for i in range(5000)]})
     ended = doxa(*fitted(path, "--target", "who"))
     assert ended.code == 1
-    assert "5,000 classes in 5,000 rows, too many to learn" in ended.said
+    assert "5,000 classes in 5,000 rows, too many to learn" in ended.message
 
 
 def test_a_column_that_never_varies(doxa: Command) -> None:
     path = write(Path("t.csv"), {**houses(), "planet": ["Earth"] * 80})
     ended = doxa(*fitted(path, "--target", "price"))
     assert ended.code == 1
-    assert "'planet' has the same value in every row" in ended.said
-    assert "--drop" in ended.said
+    assert "'planet' has the same value in every row" in ended.message
+    assert "--drop" in ended.message
     assert doxa(*fitted(path, "--target", "price", "--drop", "planet", "-q")).code == 0
     assert "planet" not in Path("run/run.json").read_text()
 
@@ -48,7 +48,7 @@ def test_an_empty_file(doxa: Command, content: bytes) -> None:
     Path("t.csv").write_bytes(content)
     ended = doxa(*fitted("t.csv", "--target", "a"))
     assert ended.code == 1
-    assert "is empty" in ended.said or "has no rows" in ended.said
+    assert "is empty" in ended.message or "has no rows" in ended.message
 
 
 def test_a_column_that_is_missing_at_prediction(doxa: Command, runs: Path) -> None:
@@ -56,41 +56,41 @@ def test_a_column_that_is_missing_at_prediction(doxa: Command, runs: Path) -> No
     path = write(Path("t.csv"), {"size": rows["size"]})
     ended = doxa("predict", runs / "houses", path)
     assert ended.code == 1
-    assert "lacks the column 'town'" in ended.said
+    assert "lacks the column 'town'" in ended.message
 
 
 def test_a_category_that_training_never_had(doxa: Command, runs: Path) -> None:
     path = write(Path("t.csv"), {"size": [100.0, 90.0], "town": ["Rio", "Atlantis"]})
     ended = doxa("predict", runs / "houses", path)
     assert ended.code == 1
-    assert "row 2 of t.csv has 'Atlantis' in column 'town'" in ended.said
-    assert "--new allow" in ended.said
+    assert "row 2 of t.csv has 'Atlantis' in column 'town'" in ended.message
+    assert "--new allow" in ended.message
     allowed = doxa("predict", runs / "houses", path, "--new", "allow")
     assert allowed.code == 0
     assert [line.rsplit(",")[-1] for line in allowed.out.splitlines()] == ["unlike", "no", "yes"]
-    assert "must be" in doxa("predict", runs / "houses", path, "--new", "perhaps").said
+    assert "must be" in doxa("predict", runs / "houses", path, "--new", "perhaps").message
 
 
 def test_a_wrong_encoding(doxa: Command) -> None:
     Path("t.csv").write_bytes("größe,preis\n".encode("latin-1") + b"1,2\n" * 20)
     ended = doxa(*fitted("t.csv", "--target", "preis"))
     assert ended.code == 1
-    assert "is not utf-8 text" in ended.said
-    assert "latin-1" in ended.said
-    assert "is no encoding" in doxa(*fitted("t.csv", "--target", "preis", "--encoding", "klingon")).said
+    assert "is not utf-8 text" in ended.message
+    assert "latin-1" in ended.message
+    assert "is no encoding" in doxa(*fitted("t.csv", "--target", "preis", "--encoding", "klingon")).message
     Path("t.csv").write_bytes("size,preis\n1,2\n".encode("utf-16-be"))
     unmarked = doxa(*fitted("t.csv", "--target", "preis", "--encoding", "utf-16"))
     assert unmarked.code == 1
-    assert "is not utf-16 text" in unmarked.said
+    assert "is not utf-16 text" in unmarked.message
 
 
 def test_a_folder_for_a_file_and_a_file_for_a_folder(doxa: Command, tables: Path, runs: Path) -> None:
-    assert "is a folder" in doxa(*fitted(tables, "--target", "price")).said
-    assert "is a folder" in doxa("predict", runs / "houses", tables).said
-    assert "is a file" in doxa("judge", tables / "houses.csv").said
-    assert "is a folder" in doxa("predict", runs / "houses", tables / "rows.csv", "--out", tables, "--force").said
+    assert "is a folder" in doxa(*fitted(tables, "--target", "price")).message
+    assert "is a folder" in doxa("predict", runs / "houses", tables).message
+    assert "is a file" in doxa("judge", tables / "houses.csv").message
+    assert "is a folder" in doxa("predict", runs / "houses", tables / "rows.csv", "--out", tables, "--force").message
     ended = doxa("fit", tables / "houses.csv", "--target", "price", "--out", tables / "rows.csv", *TINY)
-    assert "is a file" in ended.said
+    assert "is a file" in ended.message
     assert ended.code == 1
 
 
@@ -101,11 +101,11 @@ def test_a_run_that_is_still_being_written(command: str, doxa: Command, runs: Pa
     (copy / "run.json").write_text(json.dumps({**spec, "status": "learning"}))
     ended = doxa(command, copy, *([tables / "rows.csv"] if command == "predict" else []))
     assert ended.code == 1
-    assert "copy is still being written, or was interrupted" in ended.said
+    assert "copy is still being written, or was interrupted" in ended.message
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "expected_text"),
     [
         (("fit", "mnits"), "did you mean 'mnist'?"),
         (("data", "show", "mnits"), "did you mean 'mnist'"),
@@ -134,16 +134,18 @@ def test_a_run_that_is_still_being_written(command: str, doxa: Command, runs: Pa
         (("fit", "two_moons", "--checkpoint-every", "3"), "checkpoint_every is of no use to the learner auto"),
     ],
 )
-def test_an_unknown_name_or_a_setting_without_sense(words: tuple[str, ...], said: str, doxa: Command) -> None:
-    ended = doxa(*words)
+def test_an_unknown_name_or_a_setting_without_sense(
+    arguments: tuple[str, ...], expected_text: str, doxa: Command
+) -> None:
+    ended = doxa(*arguments)
     assert ended.code == 1
-    assert said in ended.said
+    assert expected_text in ended.message
     # What was never learned leaves nothing behind: the next attempt may have the folder.
     assert not Path("runs/two_moons").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "expected_text"),
     [
         (("fti",), "did you mean 'fit'?"),
         (("fit", "two_moons", "--epoch", "3"), "did you mean --epochs?"),
@@ -153,11 +155,11 @@ def test_an_unknown_name_or_a_setting_without_sense(words: tuple[str, ...], said
         (("judge", "a", "b", "c"), "unexpected extra argument"),
     ],
 )
-def test_wrong_usage(words: tuple[str, ...], said: str, doxa: Command) -> None:
-    ended = doxa(*words)
+def test_wrong_usage(arguments: tuple[str, ...], expected_text: str, doxa: Command) -> None:
+    ended = doxa(*arguments)
     assert ended.code == 2
-    assert said.lower() in ended.said.lower()
-    assert "--help" in ended.said
+    assert expected_text.lower() in ended.message.lower()
+    assert "--help" in ended.message
 
 
 def test_a_damaged_run(doxa: Command, runs: Path) -> None:
@@ -166,7 +168,7 @@ def test_a_damaged_run(doxa: Command, runs: Path) -> None:
     (copy / "belief.doxa").write_bytes(whole[: len(whole) // 2])
     ended = doxa("judge", copy)
     assert ended.code == 1
-    assert "belief.doxa" in ended.said
+    assert "belief.doxa" in ended.message
 
 
 def test_an_unexpected_fault_is_one_line_too(doxa: Command, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,8 +178,8 @@ def test_an_unexpected_fault_is_one_line_too(doxa: Command, runs: Path, monkeypa
     monkeypatch.setattr("doxa.runs.open_run", broken)
     ended = doxa("judge", runs / "houses")
     assert ended.code == 70
-    assert "unexpected RuntimeError: the sky fell" in ended.said
-    assert "DOXA_TRACEBACK=1" in ended.said
+    assert "unexpected RuntimeError: the sky fell" in ended.message
+    assert "DOXA_TRACEBACK=1" in ended.message
     monkeypatch.setenv("DOXA_TRACEBACK", "1")
     assert "Traceback" in doxa("judge", runs / "houses").err
 
@@ -185,7 +187,7 @@ def test_an_unexpected_fault_is_one_line_too(doxa: Command, runs: Path, monkeypa
 def test_a_disk_or_a_memory_that_is_full_is_no_fault(
     doxa: Command, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for error, said in (
+    for error, expected_text in (
         (OSError(28, "No space left on device"), "No space left"),
         (MemoryError(), "not enough memory"),
     ):
@@ -196,57 +198,57 @@ def test_a_disk_or_a_memory_that_is_full_is_no_fault(
         monkeypatch.setattr("doxa.runs.open_run", full)
         ended = doxa("judge", runs / "houses")
         assert ended.code == 1
-        assert said in ended.said
+        assert expected_text in ended.message
 
 
 def test_nothing_is_overwritten_unasked(doxa: Command, runs: Path, tables: Path) -> None:
     Path("mine.csv").write_text("precious")
-    for words in (
+    for arguments in (
         ("predict", runs / "houses", tables / "rows.csv"),
         ("judge", runs / "houses"),
         ("report", runs / "houses"),
     ):
-        ended = doxa(*words, "--out", "mine.csv")
+        ended = doxa(*arguments, "--out", "mine.csv")
         assert ended.code == 1
-        assert "--force" in ended.said
+        assert "--force" in ended.message
         assert Path("mine.csv").read_text() == "precious"
     assert doxa("predict", runs / "houses", tables / "rows.csv", "--out", "mine.csv", "--force").code == 0
     assert Path("mine.csv").read_text().startswith("mean,std")
     ended = doxa("fit", tables / "houses.csv", "--target", "price", "--out", runs / "houses", *TINY)
-    assert "already holds a run; go on with it by --resume" in ended.said
+    assert "already holds a run; go on with it by --resume" in ended.message
     ended = doxa("prune", runs / "houses", "--out", runs / "flowers")
-    assert "is there already" in ended.said
+    assert "is there already" in ended.message
 
 
 def test_a_class_that_training_never_had(doxa: Command, runs: Path) -> None:
     path = write(Path("t.csv"), flowers(names=("iris", "tulip")))
-    assert "a class that training never had: 'tulip'" in doxa("judge", runs / "flowers", path).said
+    assert "a class that training never had: 'tulip'" in doxa("judge", runs / "flowers", path).message
 
 
 def test_rows_that_are_needed_and_not_kept(doxa: Command, runs: Path) -> None:
     for command in (("attack",), ("judge", "--samples", "3"), ("judge", "--shift", "two_moons")):
         ended = doxa(command[0], runs / "houses", *command[1:])
-        assert "name a TABLE after the run" in ended.said
-        assert "'price'" in ended.said
+        assert "name a TABLE after the run" in ended.message
+        assert "'price'" in ended.message
 
 
 def test_a_table_that_is_too_small(doxa: Command) -> None:
     path = write(Path("t.csv"), {"x": np.arange(5.0).tolist(), "y": (np.arange(5.0) / 7).tolist()})
-    assert "at least 10" in doxa(*fitted(path, "--target", "y")).said
+    assert "at least 10" in doxa(*fitted(path, "--target", "y")).message
     one = write(Path("one.csv"), {"c": ["a"], "x": [1], "y": [2]})
-    assert "one.csv has 1 rows with a target; at least 10" in doxa(*fitted(one, "--target", "y")).said
+    assert "one.csv has 1 rows with a target; at least 10" in doxa(*fitted(one, "--target", "y")).message
 
 
 def test_numbers_beyond_reach(doxa: Command, runs: Path) -> None:
     rows = houses()
-    for column, said in (
+    for column, expected_text in (
         ("size", "column 'size' is 1e+200 in row 1"),
         ("price", "the target 'price' goes up to 1e+200"),
     ):
         path = write(Path("t.csv"), {**rows, column: [1e200, *rows[column][1:]]})
         ended = doxa(*fitted(path, "--target", "price"))
         assert ended.code == 1
-        assert said in ended.said
+        assert expected_text in ended.message
     path = write(Path("t.csv"), {"size": [100.0, 1e300, "inf", "-inf"], "town": ["Rio"] * 4})
     ended = doxa("predict", runs / "houses", path)
     assert ended.code == 0
@@ -260,7 +262,7 @@ def test_a_run_that_is_finished_is_not_harmed_by_other_rows(doxa: Command) -> No
     write(Path("t.csv"), houses(seed=5))
     ended = doxa(*fitted("t.csv", "--target", "price", "--resume"))
     assert ended.code == 1
-    assert "was learned from other rows: t.csv has changed since" in ended.said
+    assert "was learned from other rows: t.csv has changed since" in ended.message
     assert Path("run/run.json").read_bytes() == before
     assert doxa("judge", "run", "-q").code == 0
 
@@ -271,8 +273,8 @@ def test_a_run_that_is_finished_is_not_harmed_by_other_rows(doxa: Command) -> No
 def test_two_targets_are_refused_and_the_way_out_is_told(doxa: Command, tables: Path) -> None:
     ended = doxa(*fitted(tables / "houses.csv", "--target", "price", "--target", "size"))
     assert ended.code == 2
-    assert "--target is given twice" in ended.said
-    assert "--drop" in ended.said
+    assert "--target is given twice" in ended.message
+    assert "--drop" in ended.message
     assert not Path("run").exists()
 
 
@@ -290,7 +292,7 @@ def test_every_option_with_a_value_is_given_once_or_takes_several(command: str, 
         name = option.opts[0]
         ended = doxa(command, name, "3", f"{name}=3", name, "4")
         assert ended.code == 2
-        assert f"{name} is given 3 times" in ended.said
+        assert f"{name} is given 3 times" in ended.message
 
 
 def test_what_takes_several_and_flags_may_come_again(doxa: Command, tables: Path) -> None:
@@ -300,7 +302,7 @@ def test_what_takes_several_and_flags_may_come_again(doxa: Command, tables: Path
 
 
 @pytest.mark.parametrize(
-    ("assignments", "text", "said"),
+    ("assignments", "text", "expected_text"),
     [
         (["epochs=3", "epochs=4"], "", "the setting epochs is given twice by --set; give it once"),
         (["target=a", "target=b"], "", "the setting target is given twice by --set"),
@@ -310,10 +312,10 @@ def test_what_takes_several_and_flags_may_come_again(doxa: Command, tables: Path
         ([], "epochs = 1\nepochs = 2\n", "a.toml is not TOML"),
     ],
 )
-def test_a_setting_that_is_given_twice(assignments: list[str], text: str, said: str) -> None:
+def test_a_setting_that_is_given_twice(assignments: list[str], text: str, expected_text: str) -> None:
     from doxa.errors import BadInput
-    from doxa_cli.settings import merged
+    from doxa_cli.settings import merge_settings
 
     Path("a.toml").write_text(text)
-    with pytest.raises(BadInput, match=said):
-        merged(Path("a.toml"), assignments, {})
+    with pytest.raises(BadInput, match=expected_text):
+        merge_settings(Path("a.toml"), assignments, {})

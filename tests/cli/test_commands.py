@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from doxa.runs import open_run, pairs
+from doxa.runs import labelled_rows, open_run
 from doxa.tables import read
 from doxa_cli.demo import QUICK
-from doxa_cli.scores import shown
+from doxa_cli.scores import format_score
 
 from .small import TINY, Command, flowers, write
 
@@ -39,25 +39,25 @@ def test_images_are_learned_by_a_learner_that_is_said_aloud(doxa: Command) -> No
 
 
 def test_predictions_go_to_stdout_or_to_a_file(doxa: Command, runs: Path, tables: Path) -> None:
-    words = ("predict", runs / "houses", tables / "rows.csv", "--samples", "5")
-    printed, written = doxa(*words), doxa(*words, "--out", "p.csv")
+    arguments = ("predict", runs / "houses", tables / "rows.csv", "--samples", "5")
+    printed, written = doxa(*arguments), doxa(*arguments, "--out", "p.csv")
     rows = list(csv.DictReader(printed.out.splitlines()))
     assert len(rows) == 20
     assert [*rows[0]] == ["mean", "std", "lower", "upper", "epistemic", "unlike"]
     assert written.out == ""
     assert "20 rows predicted, in p.csv" in written.err
     assert Path("p.csv").read_text() == printed.out
-    wide = list(csv.DictReader(doxa(*words, "--level", "0.99").out.splitlines()))
+    wide = list(csv.DictReader(doxa(*arguments, "--level", "0.99").out.splitlines()))
     assert all(float(w["upper"]) > float(r["upper"]) for w, r in zip(wide, rows, strict=True))
 
 
 def test_predictions_as_json_are_the_same_numbers(doxa: Command, runs: Path, tables: Path) -> None:
-    words = ("predict", runs / "flowers", tables / "flowers.csv", "--samples", "5")
-    rows = list(csv.DictReader(doxa(*words).out.splitlines()))
-    objects = [json.loads(line) for line in doxa(*words, "--json").out.splitlines()]
+    arguments = ("predict", runs / "flowers", tables / "flowers.csv", "--samples", "5")
+    rows = list(csv.DictReader(doxa(*arguments).out.splitlines()))
+    objects = [json.loads(line) for line in doxa(*arguments, "--json").out.splitlines()]
     assert [o["label"] for o in objects] == [r["label"] for r in rows]
     assert [o["p(iris)"] for o in objects] == pytest.approx([float(r["p(iris)"]) for r in rows], rel=1e-5)
-    summary = json.loads(doxa(*words, "--json", "--out", "p.csv").out)
+    summary = json.loads(doxa(*arguments, "--json", "--out", "p.csv").out)
     assert summary["rows"] == 80
     assert summary["out"] == "p.csv"
 
@@ -69,8 +69,8 @@ def test_judge_tells_the_stored_result_or_judges_anew(doxa: Command, runs: Path,
     assert anew["data"]["rows"] == 20
     assert anew["data"]["name"] == "rows.csv"
     assert anew["samples"] == 6
-    words = doxa("judge", runs / "houses").out
-    assert all(name in words for name in stored["scores"])
+    output = doxa("judge", runs / "houses").out
+    assert all(name in output for name in stored["scores"])
 
 
 def test_judge_on_a_named_set_finds_its_held_out_rows_again(doxa: Command, runs: Path) -> None:
@@ -90,11 +90,11 @@ def test_held_out_rows_of_a_named_table_are_found_again(doxa: Command) -> None:
 
 def test_a_shift_is_noticed_by_a_score(doxa: Command, runs: Path, tables: Path) -> None:
     far = write(Path("far.csv"), {"x": [50.0, -60.0, 70.0], "kind": ["iris", "rose", "iris"]})
-    found = json.loads(doxa("judge", runs / "flowers", tables / "flowers.csv", "--shift", far, "--json").out)
-    assert 0 <= found["scores"]["auroc_entropy"]["value"] <= 1
+    result = json.loads(doxa("judge", runs / "flowers", tables / "flowers.csv", "--shift", far, "--json").out)
+    assert 0 <= result["scores"]["auroc_entropy"]["value"] <= 1
     written = doxa("judge", runs / "flowers", tables / "flowers.csv", "--shift", far, "--out", "j.json", "--json")
     assert json.loads(written.out)["scores"]["auroc_entropy"] == {
-        **found["scores"]["auroc_entropy"],
+        **result["scores"]["auroc_entropy"],
         **{"over": "draws", "count": 8},
     }
     assert "outside" in json.loads(Path("j.json").read_text())["entropy"]
@@ -117,17 +117,17 @@ def test_report_compares_runs_by_the_names_their_folders_have(doxa: Command, run
     page = Path("page.html").read_text()
     assert all(name in page for name in ("houses", "other-name", "flowers"))
     # A page of our own is written anew, unasked.
-    found = json.loads(doxa("report", runs / "houses", "--out", "page.html", "--json").out)
-    assert found["page"] == "page.html"
-    assert [r["name"] for r in found["results"]] == ["houses"]
+    result = json.loads(doxa("report", runs / "houses", "--out", "page.html", "--json").out)
+    assert result["page"] == "page.html"
+    assert [r["name"] for r in result["results"]] == ["houses"]
 
 
 def test_attack_lowers_the_skill_with_the_radius(doxa: Command, runs: Path, tables: Path) -> None:
-    words = ("attack", runs / "flowers", tables / "flowers.csv", "--samples", "5")
-    found = json.loads(doxa(*words, "--radius", "0", "--radius", "0.5", "--radius", "2", "--json").out)
-    clean, weak, strong = found["attack"]["nll"]
+    arguments = ("attack", runs / "flowers", tables / "flowers.csv", "--samples", "5")
+    result = json.loads(doxa(*arguments, "--radius", "0", "--radius", "0.5", "--radius", "2", "--json").out)
+    clean, weak, strong = result["attack"]["nll"]
     assert clean < weak < strong
-    assert "standard deviations" in found["unit"]
+    assert "standard deviations" in result["unit"]
     ended = doxa("attack", runs / "digits", "--rows", "30", "--samples", "3")
     assert "FGSM on 30 rows of digits; pixels run from 0 to 1" in ended.out
     assert len(ended.out.splitlines()) == 3 + 5
@@ -135,33 +135,33 @@ def test_attack_lowers_the_skill_with_the_radius(doxa: Command, runs: Path, tabl
 
 def test_prune_writes_a_run_that_is_smaller_and_judged(doxa: Command, runs: Path) -> None:
     ended = doxa("prune", runs / "digits", "--fraction", "0.5", "--out", "small", "--samples", "4", "--json")
-    found = json.loads(ended.out)
-    assert found["weights"]["after"] < 0.6 * found["weights"]["before"]
-    assert {*found["scores"]} == {"before", "after"}
+    result = json.loads(ended.out)
+    assert result["weights"]["after"] < 0.6 * result["weights"]["before"]
+    assert {*result["scores"]} == {"before", "after"}
     small = open_run("small")
     assert small.spec["pruned"]["fraction"] == 0.5
     weights = small.belief.posterior.relevance
-    assert int((weights > 0).sum()) == found["weights"]["after"]
+    assert int((weights > 0).sum()) == result["weights"]["after"]
     assert small.result()["name"] == "small"
     stored = json.loads(doxa("judge", "small", "--json").out)["scores"]
-    assert stored["error"]["value"] == pytest.approx(found["scores"]["after"]["error"])
+    assert stored["error"]["value"] == pytest.approx(result["scores"]["after"]["error"])
 
 
 def test_prune_of_a_table_run_says_what_it_needs_to_tell_the_cost(doxa: Command, runs: Path, tables: Path) -> None:
     ended = doxa("prune", runs / "houses", "--out", "a")
     assert ended.code == 0
     assert "name a TABLE" in ended.err
-    assert "was never judged" in doxa("judge", "a").said
-    assert "`doxa judge a TABLE` does it" in doxa("report", "a").said
+    assert "was never judged" in doxa("judge", "a").message
+    assert "`doxa judge a TABLE` does it" in doxa("report", "a").message
     judged = doxa("judge", "a", tables / "rows.csv")
     assert judged.code == 0
     assert "kept in a/result.json" in judged.err
     assert doxa("report", "a").code == 0
-    kept = json.loads(Path("a/result.json").read_text())
-    assert kept["settings"]["pruned"] == 0.95
-    assert kept["data"]["rows"] == 20
+    stored = json.loads(Path("a/result.json").read_text())
+    assert stored["settings"]["pruned"] == 0.95
+    assert stored["data"]["rows"] == 20
     assert "kept in" not in doxa("judge", "a", tables / "houses.csv").err
-    assert json.loads(Path("a/result.json").read_text()) == kept
+    assert json.loads(Path("a/result.json").read_text()) == stored
     assert doxa("predict", "a", tables / "rows.csv", "-q").out.startswith("mean,")
     ended = doxa("prune", runs / "houses", tables / "rows.csv", "--out", "b", "--per-layer")
     assert "before" in ended.out
@@ -169,8 +169,8 @@ def test_prune_of_a_table_run_says_what_it_needs_to_tell_the_cost(doxa: Command,
 
 
 def test_batch_norm_is_renewed_after_pruning(doxa: Command, tables: Path) -> None:
-    words = ("--net", "mlp:8,batch_norm=true", "--learner", "variational", "--epochs", "2", "--draws", "4")
-    fitted = doxa("fit", tables / "houses.csv", "--target", "price", "--out", "r", *words)
+    arguments = ("--net", "mlp:8,batch_norm=true", "--learner", "variational", "--epochs", "2", "--draws", "4")
+    fitted = doxa("fit", tables / "houses.csv", "--target", "price", "--out", "r", *arguments)
     pruned = doxa("prune", "r", tables / "rows.csv", "--out", "s", "--samples", "4")
     for ended in (fitted, pruned):
         assert ended.code == 0
@@ -180,10 +180,10 @@ def test_batch_norm_is_renewed_after_pruning(doxa: Command, tables: Path) -> Non
 
 
 def test_version(doxa: Command) -> None:
-    found = json.loads(doxa("version", "--json").out)
-    assert {"doxa", "torch", "python", "compiled_kernels", "cuda"} <= {*found}
-    assert found["doxa"] in doxa("version").out
-    assert doxa("--version").out.strip() == found["doxa"]
+    result = json.loads(doxa("version", "--json").out)
+    assert {"doxa", "torch", "python", "compiled_kernels", "cuda"} <= {*result}
+    assert result["doxa"] in doxa("version").out
+    assert doxa("--version").out.strip() == result["doxa"]
 
 
 def test_data_sets_by_name(doxa: Command) -> None:
@@ -202,10 +202,10 @@ def test_data_sets_by_name(doxa: Command) -> None:
 def test_the_demo_is_written_and_told(doxa: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     from doxa.demo import run
 
-    asked = {}
+    demo_arguments = {}
 
     def quickly(folder: Path, say: Any, seeds: range, epochs: int | None) -> Any:
-        asked.update(seeds=len(seeds), epochs=epochs)
+        demo_arguments.update(seeds=len(seeds), epochs=epochs)
         return run(folder, say, seeds, 1, cores=1)
 
     monkeypatch.setattr("doxa.demo.run", quickly)
@@ -214,13 +214,13 @@ def test_the_demo_is_written_and_told(doxa: Command, monkeypatch: pytest.MonkeyP
     assert "belief" in ended.out
     assert ended.out.rstrip().endswith("d/report.html")
     assert Path("d/report.html").exists()
-    assert asked == {"seeds": 1, "epochs": QUICK}
+    assert demo_arguments == {"seeds": 1, "epochs": QUICK}
 
 
 @pytest.mark.parametrize("command", ["fit", "predict", "judge", "report", "attack", "prune"])
 def test_quiet_says_nothing_beside_the_result(command: str, doxa: Command, runs: Path, tables: Path) -> None:
     table, run = tables / "flowers.csv", runs / "flowers"
-    words = {
+    arguments = {
         "fit": (table, "--target", "kind", "--out", "r", *TINY),
         "predict": (run, table, "--out", "p.csv"),
         "judge": (run,),
@@ -228,7 +228,7 @@ def test_quiet_says_nothing_beside_the_result(command: str, doxa: Command, runs:
         "attack": (run, table, "--radius", "0"),
         "prune": (run, "--out", "s"),
     }[command]
-    ended = doxa(command, *words, "--quiet")
+    ended = doxa(command, *arguments, "--quiet")
     assert ended.code == 0
     assert ended.err == ""
     assert {"fit": "r\n", "predict": "", "report": "report.html\n", "prune": "s\n"}.get(command, ended.out) == ended.out
@@ -237,14 +237,14 @@ def test_quiet_says_nothing_beside_the_result(command: str, doxa: Command, runs:
 @pytest.mark.parametrize("command", ["fit", "judge", "report", "attack", "prune"])
 def test_json_is_all_there_is_on_stdout(command: str, doxa: Command, runs: Path, tables: Path) -> None:
     table, run = tables / "flowers.csv", runs / "flowers"
-    words = {
+    arguments = {
         "fit": (table, "--target", "kind", "--out", "r", *TINY),
         "judge": (run, table, "--samples", "4"),
         "report": (run,),
         "attack": (run, table, "--radius", "0"),
         "prune": (run, table, "--out", "s"),
     }[command]
-    ended = doxa(command, *words, "--json")
+    ended = doxa(command, *arguments, "--json")
     assert ended.code == 0
     assert isinstance(json.loads(ended.out), dict)
 
@@ -252,16 +252,27 @@ def test_json_is_all_there_is_on_stdout(command: str, doxa: Command, runs: Path,
 def test_a_table_without_enough_to_learn_from_can_still_be_judged_on(doxa: Command, runs: Path) -> None:
     path = write(Path("one.csv"), {"x": [0.5], "kind": ["rose"]})
     assert json.loads(doxa("judge", runs / "flowers", path, "--json").out)["data"]["rows"] == 1
-    x, y = pairs(open_run(runs / "flowers"), read(path))
+    x, y = labelled_rows(open_run(runs / "flowers"), read(path))
     assert x.shape == (1, 1)
     assert y.tolist() == [1]
     assert flowers()["kind"][0] in ("iris", "rose")
 
 
 def test_two_classes_by_one_output_go_through_every_command(doxa: Command, tables: Path) -> None:
-    words = ("--learner", "variational", "--likelihood", "bernoulli", "--net", "mlp:4", "--epochs", "3", "--draws", "4")
+    arguments = (
+        "--learner",
+        "variational",
+        "--likelihood",
+        "bernoulli",
+        "--net",
+        "mlp:4",
+        "--epochs",
+        "3",
+        "--draws",
+        "4",
+    )
     rows = tables / "flowers.csv"
-    assert doxa("fit", rows, "--target", "kind", "--out", "r", *words, "-q").code == 0
+    assert doxa("fit", rows, "--target", "kind", "--out", "r", *arguments, "-q").code == 0
     assert doxa("predict", "r", rows, "-q").out.startswith("label,entropy,mutual_information,p(iris),p(rose),unlike")
     for command in (
         ("judge", "r"),
@@ -280,13 +291,13 @@ def test_what_is_assumed_of_a_table_is_said(doxa: Command) -> None:
     Path("t.csv").write_text("\n;a;when;y;zip\n" + "\n".join(lines))
     ended = doxa("fit", "t.csv", "--target", "y", "--out", "r", *TINY)
     assert ended.code == 0
-    for said in (
+    for expected_text in (
         "column 1 has no name and numbers the rows: it is left out",
         "columns 'a', 'y': written with decimal commas: 1,5 is read as 1.5",
         "column 'when': dates: counted in days since 1970",
         "column 'zip': digits with leading zeros: taken as words",
     ):
-        assert said in ended.err
+        assert expected_text in ended.err
     again = doxa("predict", "r", "t.csv")
     assert again.code == 0
     assert "numbers the rows: it is left out" in again.err
@@ -297,7 +308,7 @@ def test_what_is_assumed_of_a_table_is_said(doxa: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "error", "found"),
+    ("value", "error", "expected"),
     [
         (21525.3, 284.1, ("21,525", "284")),
         (0.5, 0.012, ("0.500", "0.012")),
@@ -308,5 +319,5 @@ def test_what_is_assumed_of_a_table_is_said(doxa: Command) -> None:
         (3.0, 1e-9, ("3.000000", "0.000000")),
     ],
 )
-def test_scores_are_as_long_as_they_have_meaning(value: float, error: float, found: tuple[str, str]) -> None:
-    assert shown(value, error) == found
+def test_scores_are_as_long_as_they_have_meaning(value: float, error: float, expected: tuple[str, str]) -> None:
+    assert format_score(value, error) == expected

@@ -15,20 +15,20 @@ from pathlib import Path
 
 import pytest
 
-from doxa_cli.interrupts import after_imports
+from doxa_cli.interrupts import delay_interrupts_during_imports
 
 ROOT = Path(__file__).parents[2]
 # As the installed script does it; the word says that Python itself has started.
 SCRIPT = "import sys; from doxa_cli.{} import main; print('begun', flush=True); sys.exit(main())"
 
 
-def script(*words: str) -> subprocess.Popen[str]:
+def script(*arguments: str) -> subprocess.Popen[str]:
     """The installed program, in a group of processes of its own."""
     entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["doxa"]
     module, function = re.fullmatch(r"doxa_cli\.(\w+):(\w+)", entry).groups()  # type: ignore[union-attr]
     assert function == "main"
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT.format(module), *words],
+        [sys.executable, "-c", SCRIPT.format(module), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -41,9 +41,9 @@ def script(*words: str) -> subprocess.Popen[str]:
 
 
 def test_the_entry_imports_nothing_before_it_can_be_interrupted() -> None:
-    said = "import sys; had = {*sys.modules}; import doxa_cli.entry; print(sorted({*sys.modules} - had))"
-    found = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
-    assert found.stdout == "['doxa_cli', 'doxa_cli.entry']\n"
+    code = "import sys; had = {*sys.modules}; import doxa_cli.entry; print(sorted({*sys.modules} - had))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "['doxa_cli', 'doxa_cli.entry']\n"
 
 
 # Not at once: between the word and the program's first line Python itself still answers.
@@ -85,7 +85,7 @@ def _alive(group: int) -> bool:
 
 
 def _import_within(name: str) -> None:
-    with after_imports():
+    with delay_interrupts_during_imports():
         importlib.import_module(name)
 
 
@@ -93,7 +93,7 @@ def test_an_interruption_that_waited_for_an_import_is_not_lost(tmp_path: Path, m
     """The context ends before the import could: the interruption comes at its end, and never after."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "interrupted_here.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nthere = True\n")
-    monkeypatch.setattr("doxa_cli.interrupts.AGAIN", 60.0)
+    monkeypatch.setattr("doxa_cli.interrupts.RETRY_SECONDS", 60.0)
     with pytest.raises(KeyboardInterrupt):
         _import_within("interrupted_here")
     assert sys.modules.pop("interrupted_here").there, "the import was not cut short"

@@ -15,16 +15,16 @@ import typer
 
 from doxa import data, kl_weights, learners, likelihoods, nets, noise, posteriors, priors, rates
 from doxa.auto import KL_WEIGHTS, RATE
-from doxa.runs import Plan, gathered
+from doxa.runs import Plan, load_training_data
 from doxa.runs.learn import EPOCHS, ROWS, STEPS
 from doxa.runs.plan import ACTIVATIONS, OBJECTIVES, OPTIMISERS, PERTURBATIONS, PRECISIONS, UNUSED
 from doxa.search import functions
 from doxa_cli.app import app
-from doxa_cli.settings import KINDS, merged
-from doxa_cli.taking import SETTINGS
+from doxa_cli.setting_options import SETTINGS
+from doxa_cli.settings import DATA_TYPES, merge_settings
 from doxa_settings import names
-from doxa_settings.record import Rows
-from doxa_settings.setting import kind
+from doxa_settings.record import DataSettings
+from doxa_settings.setting import type_name
 
 from .small import Command
 
@@ -97,37 +97,41 @@ def test_every_knob_of_a_plan_is_an_option_and_tells_its_default() -> None:
         assert f"--{field.name.replace('_', '-')}" in option.opts
         if field.default not in (None, False):
             assert option.show_default.split(";")[0] == str(field.default)
-    for name in {*KINDS} - {"source"}:
+    for name in {*DATA_TYPES} - {"source"}:
         assert f"--{name.replace('_', '-')}" in options()[name].opts
-    said = {name: options()[name].show_default for name in ("kl_weight", "lr", "epochs", "batch_size")}
-    assert said["kl_weight"].endswith(",".join(f"{w:g}" for w in KL_WEIGHTS))
-    assert said["lr"].endswith(f"{RATE:g}")
-    assert said["epochs"].startswith(f"{EPOCHS}, or {STEPS} steps;")
-    assert said["batch_size"].startswith(f"{ROWS};")
+    default_texts = {name: options()[name].show_default for name in ("kl_weight", "lr", "epochs", "batch_size")}
+    assert default_texts["kl_weight"].endswith(",".join(f"{w:g}" for w in KL_WEIGHTS))
+    assert default_texts["lr"].endswith(f"{RATE:g}")
+    assert default_texts["epochs"].startswith(f"{EPOCHS}, or {STEPS} steps;")
+    assert default_texts["batch_size"].startswith(f"{ROWS};")
 
 
 def test_the_rows_are_gathered_by_the_defaults_that_help_tells() -> None:
-    taken = inspect.signature(gathered).parameters
-    for field in fields(Rows):
+    parameters = inspect.signature(load_training_data).parameters
+    for field in fields(DataSettings):
         if field.default is not None:
-            assert taken[field.name].default == field.default
+            assert parameters[field.name].default == field.default
 
 
 def test_options_settings_and_completion_are_made_from_the_record() -> None:
-    found = options()
-    own = {"resume", "config", "assignments", "as_json", "quiet"}
-    assert {*SETTINGS} == {field.name for field in (*fields(Rows), *fields(Plan))} == {*found} - own
+    parameters = options()
+    command_options = {"resume", "config", "assignments", "as_json", "quiet"}
+    assert (
+        {*SETTINGS}
+        == {field.name for field in (*fields(DataSettings), *fields(Plan))}
+        == {*parameters} - command_options
+    )
     for name, (field, setting) in SETTINGS.items():
-        assert found[name].help == setting.help
-        assert found[name].default is None  # so that what was given can be told from what was not
-        word = {"bool": "true", "int": "1", "float": "1"}.get(kind(field), "a")
-        assert merged(None, [f"{name}={word}"], {}).keys() == {name}
-    completing = {name: setting.known for name, (_, setting) in SETTINGS.items() if setting.known}
-    assert {"source", "prior", "lr", "optimiser"} <= {*completing}
-    for name, known in completing.items():
-        begun, context = known[0][:2], typer.Context(program())
-        completed = [item.value for item in found[name].shell_complete(context, begun)]
-        assert completed == [word for word in known if word.startswith(begun)]
+        assert parameters[name].help == setting.help
+        assert parameters[name].default is None  # so that what was given can be told from what was not
+        word = {"bool": "true", "int": "1", "float": "1"}.get(type_name(field), "a")
+        assert merge_settings(None, [f"{name}={word}"], {}).keys() == {name}
+    choices_by_name = {name: setting.choices for name, (_, setting) in SETTINGS.items() if setting.choices}
+    assert {"source", "prior", "lr", "optimiser"} <= {*choices_by_name}
+    for name, choices in choices_by_name.items():
+        prefix, context = choices[0][:2], typer.Context(program())
+        completed = [item.value for item in parameters[name].shell_complete(context, prefix)]
+        assert completed == [word for word in choices if word.startswith(prefix)]
 
 
 SCRIPT = """
@@ -140,15 +144,15 @@ print(json.dumps({"modules": sorted({name.partition(".")[0] for name in sys.modu
 """
 
 
-@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["bench"], ["--version"]])
-def test_help_imports_typer_and_rich_alone(words: list[str]) -> None:
-    command = [sys.executable, "-c", SCRIPT, *words]
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["bench"], ["--version"]])
+def test_help_imports_typer_and_rich_alone(arguments: list[str]) -> None:
+    command = [sys.executable, "-c", SCRIPT, *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    found = json.loads(ended.stderr)
-    print(f"doxa {' '.join(words)}: {found['seconds']:.2f} s")
-    assert found["code"] == 0
+    result = json.loads(ended.stderr)
+    print(f"doxa {' '.join(arguments)}: {result['seconds']:.2f} s")
+    assert result["code"] == 0
     assert ended.stdout
-    assert not {"doxa", "torch", "numpy", "sklearn", "matplotlib", "safetensors"} & {*found["modules"]}
+    assert not {"doxa", "torch", "numpy", "sklearn", "matplotlib", "safetensors"} & {*result["modules"]}
 
 
 def test_every_command_has_help(doxa: Command) -> None:

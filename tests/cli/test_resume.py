@@ -26,14 +26,14 @@ def test_control_c_keeps_what_was_learned_and_resume_goes_on_to_the_same_bytes(d
     assert "kept in cut" in last
     assert "--resume" in last
     assert not Path("cut/belief.doxa").exists()
-    assert "still being written, or was interrupted" in doxa("judge", "cut").said
+    assert "still being written, or was interrupted" in doxa("judge", "cut").message
 
-    assert "already holds a run" in doxa("fit", table, "--out", "cut", *WORDS).said
+    assert "already holds a run" in doxa("fit", table, "--out", "cut", *WORDS).message
     other = doxa("fit", table, "--out", "cut", *WORDS, "--seed", "1", "--resume")
     assert other.code == 1
-    assert "has another" in other.said
+    assert "has another" in other.message
     changed = doxa("fit", table, "--out", "cut", *WORDS, "--noise", "flipout", "--resume")
-    assert "has another plan (noise: local there, flipout here)" in changed.said
+    assert "has another plan (noise: local there, flipout here)" in changed.message
     assert doxa("fit", table, "--out", "cut", *WORDS, "--resume", "-q").code == 0
     assert doxa("fit", table, "--out", "whole", *WORDS, "-q").code == 0
     assert Path("cut/belief.doxa").read_bytes() == Path("whole/belief.doxa").read_bytes()

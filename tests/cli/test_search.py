@@ -17,22 +17,22 @@ def test_a_function_is_searched_and_goes_on_where_it_was_saved(doxa: Command, tm
     whole = json.loads(doxa("search", "himmelblau", "--generations", "40", "--json").out)
     doxa("search", "himmelblau", "--generations", "20", "--out", str(tmp_path / "run"), "--quiet")
     again = doxa("search", "himmelblau", "--generations", "40", "--out", str(tmp_path / "run"), "--resume", "--json")
-    found = json.loads(again.out)
-    assert found == whole
-    assert {"best", "value", "trajectory", "generations"} <= {*found}
+    result = json.loads(again.out)
+    assert result == whole
+    assert {"best", "value", "trajectory", "generations"} <= {*result}
 
 
 def test_a_function_s_start_and_population_can_be_chosen(doxa: Command) -> None:
-    found = json.loads(
+    result = json.loads(
         doxa("search", "sphere", "--start", "3,-2,1", "--population", "20", "--generations", "5", "--json").out
     )
-    assert len(found["best"]) == 3
-    assert found["generations"] == 5
+    assert len(result["best"]) == 3
+    assert result["generations"] == 5
 
 
 def test_how_a_search_went_is_told(doxa: Command) -> None:
-    said = doxa("search", "sphere", "--generations", "5").out
-    assert all(word in said for word in ("value", "generations", "last scale", "by the mean", "by the log of the"))
+    output = doxa("search", "sphere", "--generations", "5").out
+    assert all(word in output for word in ("value", "generations", "last scale", "by the mean", "by the log of the"))
 
 
 def test_a_net_is_searched_into_a_run_that_can_be_judged(doxa: Command, tmp_path: Path) -> None:
@@ -45,25 +45,25 @@ def test_a_net_is_searched_into_a_run_that_can_be_judged(doxa: Command, tmp_path
 
 def test_a_policy_is_searched_in_an_environment(doxa: Command, tmp_path: Path) -> None:
     pytest.importorskip("gymnasium")
-    words = ("search", "CartPole-v1", "--net", "mlp:8", "--population", "8", "--out", str(tmp_path / "run"))
-    found = json.loads(doxa(*words, "--generations", "2", "--json").out)
-    assert found["generations"] == 2
-    assert found["return"] > 8
-    again = json.loads(doxa(*words, "--generations", "3", "--resume", "--json").out)
-    assert again["trajectory"][:2] == found["trajectory"]
-    kept = load_policy(again["policy"], mlp(4, (8,), 2))
-    assert kept.trajectory == again["trajectory"]
-    assert float(kept.play(100, seed=1).mean()) == again["return"]
+    arguments = ("search", "CartPole-v1", "--net", "mlp:8", "--population", "8", "--out", str(tmp_path / "run"))
+    result = json.loads(doxa(*arguments, "--generations", "2", "--json").out)
+    assert result["generations"] == 2
+    assert result["return"] > 8
+    again = json.loads(doxa(*arguments, "--generations", "3", "--resume", "--json").out)
+    assert again["trajectory"][:2] == result["trajectory"]
+    stored = load_policy(again["policy"], mlp(4, (8,), 2))
+    assert stored.trajectory == again["trajectory"]
+    assert float(stored.play(100, seed=1).mean()) == again["return"]
 
 
 def test_processes_play_for_a_policy(doxa: Command) -> None:
     pytest.importorskip("gymnasium")
-    words = ("search", "CartPole-v1", "--net", "mlp:8", "--population", "8", "--generations", "2", "--workers", "1")
-    assert json.loads(doxa(*words, "--json").out)["generations"] == 2
+    arguments = ("search", "CartPole-v1", "--net", "mlp:8", "--population", "8", "--generations", "2", "--workers", "1")
+    assert json.loads(doxa(*arguments, "--json").out)["generations"] == 2
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "says"),
     [
         (("search", "himmelblau", "--epochs", "3"), "--epochs is of no use to this search"),
         (("search", "two_moons", "--generations", "3"), "belongs to the search of a function"),
@@ -80,8 +80,8 @@ def test_processes_play_for_a_policy(doxa: Command) -> None:
         (("search", "two_moons", "--objective", "f1"), "need a loss for each row"),
     ],
 )
-def test_bad_input_is_one_line(words: tuple[str, ...], says: str, doxa: Command, tmp_path: Path) -> None:
-    more = () if words[1] in ("himmelblau", "rosenbrock", "sphere") else ("--out", str(tmp_path / "run"))
-    done = doxa(*words, *more)
+def test_bad_input_is_one_line(arguments: tuple[str, ...], says: str, doxa: Command, tmp_path: Path) -> None:
+    more = () if arguments[1] in ("himmelblau", "rosenbrock", "sphere") else ("--out", str(tmp_path / "run"))
+    done = doxa(*arguments, *more)
     assert done.code == 1
-    assert says in done.said
+    assert says in done.message

@@ -10,16 +10,16 @@ import pytest
 
 from doxa.errors import BadInput
 from doxa.runs import Plan
-from doxa_cli.settings import merged
+from doxa_cli.settings import merge_settings
 
 from .small import Command
 
 
 def test_the_later_source_counts() -> None:
     Path("a.toml").write_text('net = "mlp:5"\nepochs = 7\nsamples = 3\nkl-weight = 0.5\n')
-    found = merged(Path("a.toml"), ["epochs=8", "samples=4"], {"epochs": None, "samples": 5, "drop": []})
-    assert found == {"net": "mlp:5", "epochs": 8, "samples": 5, "kl_weight": 0.5}
-    plan = Plan.of(found)
+    result = merge_settings(Path("a.toml"), ["epochs=8", "samples=4"], {"epochs": None, "samples": 5, "drop": []})
+    assert result == {"net": "mlp:5", "epochs": 8, "samples": 5, "kl_weight": 0.5}
+    plan = Plan.from_settings(result)
     assert (plan.net, plan.epochs, plan.samples, plan.kl_weight) == ("mlp:5", 8, 5, "0.5")
     assert plan.noise == Plan().noise
 
@@ -40,11 +40,11 @@ def test_the_later_source_counts() -> None:
     ],
 )
 def test_what_is_assigned_is_what_was_meant(assignment: str, name: str, value: Any) -> None:
-    assert merged(None, [assignment], {}) == {name: value}
+    assert merge_settings(None, [assignment], {}) == {name: value}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected_text"),
     [
         ("epoch = 3", "no setting 'epoch' in a.toml; did you mean 'epochs'"),
         ("epochs = ", "a.toml is not TOML"),
@@ -53,10 +53,10 @@ def test_what_is_assigned_is_what_was_meant(assignment: str, name: str, value: A
         ("keep_constant = 'yes'", "keep_constant must be true or false"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused(text: str, said: str) -> None:
+def test_a_file_that_makes_no_sense_is_refused(text: str, expected_text: str) -> None:
     Path("a.toml").write_text(text)
-    with pytest.raises(BadInput, match=said.replace("[", r"\[")):
-        merged(Path("a.toml"), [], {})
+    with pytest.raises(BadInput, match=expected_text.replace("[", r"\[")):
+        merge_settings(Path("a.toml"), [], {})
 
 
 def test_a_whole_run_from_one_file(doxa: Command, tables: Path) -> None:
@@ -66,25 +66,35 @@ def test_a_whole_run_from_one_file(doxa: Command, tables: Path) -> None:
     )
     ended = doxa("fit", "--config", "a.toml", "--set", "noise=shared", "--set", "epochs=3", "--epochs", "1", "--json")
     assert ended.code == 0
-    found = json.loads(ended.out)
-    assert found["run"] == "here"
-    assert found["held_out"] == 20
-    plan = found["plan"]
+    result = json.loads(ended.out)
+    assert result["run"] == "here"
+    assert result["held_out"] == 20
+    plan = result["plan"]
     assert [plan[k] for k in ("net", "prior", "noise", "epochs")] == ["mlp:4", "laplace:0.5", "shared", 1]
     assert Path("here/belief.doxa").exists()
 
 
 def test_schedules_priors_and_posteriors_take_arguments(doxa: Command, tables: Path) -> None:
-    words = ("--net", "mlp:4,activation=tanh", "--learner", "variational", "--epochs", "2", "--draws", "4", "--quiet")
+    arguments = (
+        "--net",
+        "mlp:4,activation=tanh",
+        "--learner",
+        "variational",
+        "--epochs",
+        "2",
+        "--draws",
+        "4",
+        "--quiet",
+    )
     knobs = (
         *("--prior", "scale_mixture:0.25,1,0.01", "--posterior", "mean_field:rho=(-5,-4)", "--samples", "2"),
         *("--kl-weight", "annealed:1,of=tempered(0.5)", "--lr", "step:0.01,1,factor=0.1", "--antithetic"),
     )
-    assert doxa("fit", tables / "houses.csv", "--target", "price", "--out", "r", *words, *knobs).code == 0
+    assert doxa("fit", tables / "houses.csv", "--target", "price", "--out", "r", *arguments, *knobs).code == 0
     from doxa.runs import open_run
 
-    opened = open_run("r")
-    said = json.dumps(opened.belief.record.settings)
+    saved_run = open_run("r")
+    expected_text = json.dumps(saved_run.belief.record.settings)
     for word in ("ScaleMixture", "0.25", "[-5, -4]", "Annealed", "Tempered", "0.5", "Step", "0.1"):
-        assert word in said
-    assert "Tanh" in str(opened.belief.net)
+        assert word in expected_text
+    assert "Tanh" in str(saved_run.belief.net)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from doxa_cli.terminal import cut, printable, table
+from doxa_cli.terminal import print_table, printable, truncated
 
 from .small import TINY, Command, flowers, houses, started, write
 
@@ -29,10 +29,10 @@ HOSTILE = [
 ]
 
 
-def on_a_terminal(*words: object, **environment: str) -> tuple[int, str]:
+def on_a_terminal(*arguments: object, **environment: str) -> tuple[int, str]:
     """Run a command whose stdout is a terminal; its exit code and all that it printed there."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "doxa_cli", *map(str, words)]
+    command = [sys.executable, "-m", "doxa_cli", *map(str, arguments)]
     settings = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm-256color", **environment}
     process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=settings)
     os.close(theirs)
@@ -50,10 +50,10 @@ def on_a_terminal(*words: object, **environment: str) -> tuple[int, str]:
 def test_text_from_elsewhere_is_made_harmless(name: str) -> None:
     line = printable(name)
     assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e]", line)
-    assert cell_len(cut(name)) <= 40
-    for kept in ("<script>", "[bold red]", "😀", '"quoted'):
-        if kept in name:
-            assert kept in line
+    assert cell_len(truncated(name)) <= 40
+    for stored in ("<script>", "[bold red]", "😀", '"quoted'):
+        if stored in name:
+            assert stored in line
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -63,12 +63,12 @@ def test_a_hostile_column_is_learned_from_and_named(name: str, doxa: Command) ->
     ended = doxa("fit", path, "--target", "nothing", *TINY)
     assert ended.code == 1
     assert "\x1b" not in ended.err
-    assert len(ended.said) < 1200
+    assert len(ended.message) < 1200
     assert doxa("fit", path, "--target", "price", "--out", "r", *TINY, "-q").code == 0
     bad = write(Path("bad.csv"), {"town": ["Rio"]})
-    said = doxa("predict", "r", bad).said
-    assert "lacks the column" in said
-    assert not {"\x1b", "\x07", "\u202e"} & {*said}
+    message = doxa("predict", "r", bad).message
+    assert "lacks the column" in message
+    assert not {"\x1b", "\x07", "\u202e"} & {*message}
 
 
 def test_hostile_classes_and_files_are_shown_not_obeyed(doxa: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,16 +89,16 @@ def test_hostile_classes_and_files_are_shown_not_obeyed(doxa: Command, monkeypat
     piped = doxa("predict", "r", path, "-q").out
     assert f"p({names[1]})" in piped
     assert "\x1b" not in doxa("predict", "r", path, "-q", "--json").out
-    code, shown = on_a_terminal("predict", "r", path, "-q")
+    code, output = on_a_terminal("predict", "r", path, "-q")
     assert code == 0
-    assert "p([red]no[/red])" in shown
-    assert "\x1b" not in shown
+    assert "p([red]no[/red])" in output
+    assert "\x1b" not in output
 
 
-@pytest.mark.parametrize("words", [("data", "list"), ("data", "show", "mnist"), ("--help",), ("fit", "--help")])
-def test_forty_columns_are_enough(words: tuple[str, ...], doxa: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("arguments", [("data", "list"), ("data", "show", "mnist"), ("--help",), ("fit", "--help")])
+def test_forty_columns_are_enough(arguments: tuple[str, ...], doxa: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    ended = doxa(*words)
+    ended = doxa(*arguments)
     assert ended.code == 0
     assert max(map(cell_len, ended.out.splitlines())) <= 40
 
@@ -107,25 +107,25 @@ def test_columns_that_do_not_fit_are_named_below(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    table("t", ["name", "first", "second", "third"], [("a" * 16, "1" * 12, "2" * 12, "3" * 9)])
-    shown = capsys.readouterr().out
-    assert "222" not in shown
-    assert "Not shown in 40 columns: second, third." in shown
-    assert max(map(cell_len, shown.splitlines())) <= 40
+    print_table("t", ["name", "first", "second", "third"], [("a" * 16, "1" * 12, "2" * 12, "3" * 9)])
+    output = capsys.readouterr().out
+    assert "222" not in output
+    assert "Not shown in 40 columns: second, third." in output
+    assert max(map(cell_len, output.splitlines())) <= 40
 
 
 def test_colours_are_for_terminals_that_want_them() -> None:
     colours = re.compile(r"\x1b\[[0-9;]*(3[0-7]|9[0-7]|38;)[0-9;]*m")
-    _, shown = on_a_terminal("--help", COLUMNS="100")
+    _, output = on_a_terminal("--help", COLUMNS="100")
     _, plain = on_a_terminal("--help", COLUMNS="100", NO_COLOR="1")
-    assert colours.search(shown)
+    assert colours.search(output)
     assert not colours.search(plain)
     process = started("--help")
     assert "\x1b" not in process.communicate()[0]
 
 
 def test_a_reader_who_leaves_early_is_no_fault() -> None:
-    processes = [started(*words) for words in (("data", "list"), ("data", "list", "--json"))]
+    processes = [started(*arguments) for arguments in (("data", "list"), ("data", "list", "--json"))]
     for process in processes:
         assert process.stdout
         process.stdout.close()

@@ -23,7 +23,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder that DOXA_DATA names."""
     monkeypatch.setenv("DOXA_DATA", str(tmp_path))
     return tmp_path
@@ -34,12 +34,12 @@ def real() -> Callable[[str], list[Path]]:
     """The files of a real set in DOXA_DATA; the test skips without them."""
 
     def files(name: str) -> list[Path]:
-        found = data.path(name)
-        if found and not os.environ.get("DOXA_DATA"):
+        paths = data.path(name)
+        if paths and not os.environ.get("DOXA_DATA"):
             pytest.skip("DOXA_DATA is not set: no real data")
-        if not all(path.is_file() for path in found):
+        if not all(path.is_file() for path in paths):
             pytest.skip(f"DOXA_DATA holds no {name}")
-        return found
+        return paths
 
     return files
 

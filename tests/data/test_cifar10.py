@@ -27,26 +27,26 @@ MD5 = (
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DOXA_DATA", str(tmp_path))
     (tmp_path / "cifar10").mkdir()
     return tmp_path
 
 
 def records(seed: int, rows: int = 10_000) -> np.ndarray:
-    made = np.random.default_rng(seed).integers(0, 256, (rows, 3073), dtype=np.uint8)
-    made[:, 0] %= 10
-    return made
+    records_array = np.random.default_rng(seed).integers(0, 256, (rows, 3073), dtype=np.uint8)
+    records_array[:, 0] %= 10
+    return records_array
 
 
-def write_bin(folder: Path, name: str, made: np.ndarray) -> Path:
+def write_bin(folder: Path, name: str, records_array: np.ndarray) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.bin"
-    path.write_bytes(made.tobytes())
+    path.write_bytes(records_array.tobytes())
     return path
 
 
-def write_sheets(folder: Path, name: str, made: np.ndarray) -> None:
+def write_sheets(folder: Path, name: str, records_array: np.ndarray) -> None:
     """The sheets drawn image by image, as one would with scissors and glue."""
     from PIL import Image
 
@@ -54,33 +54,33 @@ def write_sheets(folder: Path, name: str, made: np.ndarray) -> None:
         pixels = np.zeros((1600, 1600, 3), np.uint8)
         for place in range(2500):
             top, left = 32 * (place // 50), 32 * (place % 50)
-            planes = made[2500 * sheet + place, 1:].reshape(3, 32, 32)
+            planes = records_array[2500 * sheet + place, 1:].reshape(3, 32, 32)
             for colour in range(3):
                 pixels[top : top + 32, left : left + 32, colour] = planes[colour]
         # Noise does not compress: the quickest effort is as good as any.
         Image.fromarray(pixels).save(folder / f"{name}.{sheet}.webp", lossless=True, quality=0, method=0)
-    np.save(folder / f"{name}.labels.npy", made[:, 0])
+    np.save(folder / f"{name}.labels.npy", records_array[:, 0])
 
 
 @pytest.mark.parametrize("place", ["cifar10/cifar-10-batches-bin", "cifar-10-batches-bin"])
-def test_reads_canonical_files_in_both_places(here: Path, place: str) -> None:
-    made = records(0)
-    write_bin(here / place, "data_batch_3", made)
+def test_reads_canonical_files_in_both_places(data_folder: Path, place: str) -> None:
+    records_array = records(0)
+    write_bin(data_folder / place, "data_batch_3", records_array)
     images, labels = cifar10_batch("data_batch_3")
     assert (images.dtype, labels.dtype) == (np.uint8, np.int64)
-    assert np.array_equal(images, made[:, 1:].reshape(10_000, 3, 32, 32))
-    assert np.array_equal(labels, made[:, 0])
+    assert np.array_equal(images, records_array[:, 1:].reshape(10_000, 3, 32, 32))
+    assert np.array_equal(labels, records_array[:, 0])
     assert images.flags.writeable
 
 
-def test_reads_sheets_image_for_image(here: Path) -> None:
+def test_reads_sheets_image_for_image(data_folder: Path) -> None:
     pytest.importorskip("PIL")
-    made = records(1)
-    write_sheets(here / "cifar10", "test_batch", made)
+    records_array = records(1)
+    write_sheets(data_folder / "cifar10", "test_batch", records_array)
     images, labels = cifar10_batch("test_batch")
     assert (images.dtype, labels.dtype) == (np.uint8, np.int64)
-    assert np.array_equal(images, made[:, 1:].reshape(10_000, 3, 32, 32))
-    assert np.array_equal(labels, made[:, 0])
+    assert np.array_equal(images, records_array[:, 1:].reshape(10_000, 3, 32, 32))
+    assert np.array_equal(labels, records_array[:, 0])
 
 
 def write_archive(folder: Path, members: dict[str, bytes]) -> Path:
@@ -100,45 +100,45 @@ def few(monkeypatch: pytest.MonkeyPatch) -> int:
     return 10
 
 
-def test_reads_the_published_archive(here: Path, few: int) -> None:
+def test_reads_the_published_archive(data_folder: Path, few: int) -> None:
     names = [f"data_batch_{number}" for number in (5, 4, 3, 2, 1)] + ["test_batch"]
     kinds = (5, 4, 3, 2, 1, 6)
     members = {f"cifar-10-batches-bin/{n}.bin": bytes([k]) * few * 3073 for n, k in zip(names, kinds, strict=True)}
-    write_archive(here / "cifar10", {"cifar-10-batches-bin/readme.html": b"<html>", **members})
+    write_archive(data_folder / "cifar10", {"cifar-10-batches-bin/readme.html": b"<html>", **members})
     read = cifar10()
     assert read.x_train[::few, 0, 0, 0].tolist() == read.y_train[::few].tolist() == [1, 2, 3, 4, 5]
     assert np.unique(read.x_test).tolist() == np.unique(read.y_test).tolist() == [6]
 
 
-def test_unpacked_files_are_read_before_the_archive_and_the_archive_before_sheets(here: Path, few: int) -> None:
+def test_unpacked_files_are_read_before_the_archive_and_the_archive_before_sheets(data_folder: Path, few: int) -> None:
     archived, unpacked = records(2, few), records(3, few)
-    write_archive(here / "cifar10", {"cifar-10-batches-bin/test_batch.bin": archived.tobytes()})
-    (here / "cifar10" / "test_batch.0.webp").write_bytes(b"no picture")
+    write_archive(data_folder / "cifar10", {"cifar-10-batches-bin/test_batch.bin": archived.tobytes()})
+    (data_folder / "cifar10" / "test_batch.0.webp").write_bytes(b"no picture")
     assert np.array_equal(cifar10_batch("test_batch")[1], archived[:, 0])
-    write_bin(here / "cifar-10-batches-bin", "test_batch", unpacked)
+    write_bin(data_folder / "cifar-10-batches-bin", "test_batch", unpacked)
     assert np.array_equal(cifar10_batch("test_batch")[1], unpacked[:, 0])
 
 
-def test_broken_archive_is_refused_by_name(here: Path, few: int) -> None:
-    made = records(2, few).tobytes()
-    path = write_archive(here / "cifar10", {"cifar-10-batches-bin/test_batch.bin": made})
+def test_broken_archive_is_refused_by_name(data_folder: Path, few: int) -> None:
+    records_array = records(2, few).tobytes()
+    path = write_archive(data_folder / "cifar10", {"cifar-10-batches-bin/test_batch.bin": records_array})
     with pytest.raises(BrokenFile, match=r"cifar-10-binary\.tar\.gz .* it holds no batch data_batch_1"):
         cifar10_batch("data_batch_1")
-    whole = path.read_bytes()
-    for raw in (b"", b"<html>no such file</html>", whole[:1000], whole[: len(whole) // 2]):
+    archive_bytes = path.read_bytes()
+    for raw in (b"", b"<html>no such file</html>", archive_bytes[:1000], archive_bytes[: len(archive_bytes) // 2]):
         path.write_bytes(raw)
         with pytest.raises(BrokenFile, match=r"cifar-10-binary\.tar\.gz .* it does not unpack"):
             cifar10_batch("test_batch")
-    write_archive(here / "cifar10", {"cifar-10-batches-bin/test_batch.bin": bytes(3073)})
+    write_archive(data_folder / "cifar10", {"cifar-10-batches-bin/test_batch.bin": bytes(3073)})
     with pytest.raises(BrokenFile, match="has 3073 bytes, expected 30730;"):
         cifar10_batch("test_batch")
 
 
-def test_joins_the_five_training_batches_in_order(here: Path, few: int) -> None:
+def test_joins_the_five_training_batches_in_order(data_folder: Path, few: int) -> None:
     for number in range(1, 6):
-        made = np.full((few, 3073), number, np.uint8)
-        write_bin(here / "cifar-10-batches-bin", f"data_batch_{number}", made)
-    write_bin(here / "cifar-10-batches-bin", "test_batch", np.full((few, 3073), 6, np.uint8))
+        records_array = np.full((few, 3073), number, np.uint8)
+        write_bin(data_folder / "cifar-10-batches-bin", f"data_batch_{number}", records_array)
+    write_bin(data_folder / "cifar-10-batches-bin", "test_batch", np.full((few, 3073), 6, np.uint8))
     read = cifar10()
     assert (read.name, read.classes, read.maximum) == ("cifar10", 10, 255)
     assert read.x_train.shape == (5 * few, 3, 32, 32)
@@ -146,47 +146,47 @@ def test_joins_the_five_training_batches_in_order(here: Path, few: int) -> None:
     assert np.unique(read.x_test).tolist() == np.unique(read.y_test).tolist() == [6]
 
 
-def test_missing_file_is_named_with_its_places_and_source(here: Path) -> None:
+def test_missing_file_is_named_with_its_places_and_source(data_folder: Path) -> None:
     with pytest.raises(BadInput) as caught:
         cifar10()
     message = str(caught.value)
-    assert message.startswith(f"the file {here}/cifar10/cifar-10-binary.tar.gz (or ")
-    assert f"{here}/cifar10/cifar-10-batches-bin/data_batch_1.bin" in message
-    assert f"{here}/cifar-10-batches-bin/data_batch_1.bin" in message
+    assert message.startswith(f"the file {data_folder}/cifar10/cifar-10-binary.tar.gz (or ")
+    assert f"{data_folder}/cifar10/cifar-10-batches-bin/data_batch_1.bin" in message
+    assert f"{data_folder}/cifar-10-batches-bin/data_batch_1.bin" in message
     assert "put it there, from https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz" in message
 
 
-def test_unknown_batch_is_refused(here: Path) -> None:
+def test_unknown_batch_is_refused(data_folder: Path) -> None:
     with pytest.raises(BadInput, match="no batch 'data_batch_6'; its batches are data_batch_1"):
         cifar10_batch("data_batch_6")
 
 
-def test_canonical_file_of_wrong_length_is_refused(here: Path) -> None:
-    path = write_bin(here / "cifar-10-batches-bin", "data_batch_1", np.zeros((9_999, 3073), np.uint8))
+def test_canonical_file_of_wrong_length_is_refused(data_folder: Path) -> None:
+    path = write_bin(data_folder / "cifar-10-batches-bin", "data_batch_1", np.zeros((9_999, 3073), np.uint8))
     with pytest.raises(BrokenFile, match="30726927 bytes, expected 30730000") as caught:
         cifar10_batch("data_batch_1")
     assert str(caught.value).startswith(str(path))
 
 
-def test_canonical_file_with_impossible_labels_is_refused(here: Path) -> None:
-    made = np.zeros((10_000, 3073), np.uint8)
-    made[17, 0] = 11
-    write_bin(here / "cifar-10-batches-bin", "data_batch_1", made)
+def test_canonical_file_with_impossible_labels_is_refused(data_folder: Path) -> None:
+    records_array = np.zeros((10_000, 3073), np.uint8)
+    records_array[17, 0] = 11
+    write_bin(data_folder / "cifar-10-batches-bin", "data_batch_1", records_array)
     with pytest.raises(BrokenFile, match=r"data_batch_1\.bin holds the label 11, expected 0 to 9"):
         cifar10_batch("data_batch_1")
 
 
 @pytest.fixture
-def sheets(here: Path) -> Path:
+def sheets(data_folder: Path) -> Path:
     """A black batch, as sheets."""
     pytest.importorskip("PIL")
     from PIL import Image
 
     for sheet in range(4):
-        path = here / "cifar10" / f"data_batch_1.{sheet}.webp"
+        path = data_folder / "cifar10" / f"data_batch_1.{sheet}.webp"
         Image.new("RGB", (1600, 1600)).save(path, lossless=True, quality=0, method=0)
-    np.save(here / "cifar10" / "data_batch_1.labels.npy", np.zeros(10_000, np.uint8))
-    return here / "cifar10"
+    np.save(data_folder / "cifar10" / "data_batch_1.labels.npy", np.zeros(10_000, np.uint8))
+    return data_folder / "cifar10"
 
 
 @pytest.mark.parametrize("file", ["data_batch_1.2.webp", "data_batch_1.labels.npy"])

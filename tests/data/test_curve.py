@@ -10,25 +10,25 @@ from doxa.errors import BadInput
 
 
 def test_shapes_types_and_ranges() -> None:
-    made = curve()
-    assert made.x_train.shape == made.y_train.shape == (1024, 1)
-    assert made.x_test.shape == made.y_test.shape == (1000, 1)
-    assert all(part.dtype == np.float32 for part in (made.x_train, made.y_train, made.x_test, made.y_test))
-    assert 0 <= made.x_train.min() < 0.01
-    assert 0.49 < made.x_train.max() <= 0.5
-    assert made.x_train.mean() == pytest.approx(0.25, abs=0.02)
-    assert (made.x_test[0], made.x_test[-1]) == (-0.5, 1.5)
-    assert np.allclose(np.diff(made.x_test, axis=0), 2 / 999, atol=1e-6)
+    dataset = curve()
+    assert dataset.x_train.shape == dataset.y_train.shape == (1024, 1)
+    assert dataset.x_test.shape == dataset.y_test.shape == (1000, 1)
+    assert all(part.dtype == np.float32 for part in (dataset.x_train, dataset.y_train, dataset.x_test, dataset.y_test))
+    assert 0 <= dataset.x_train.min() < 0.01
+    assert 0.49 < dataset.x_train.max() <= 0.5
+    assert dataset.x_train.mean() == pytest.approx(0.25, abs=0.02)
+    assert (dataset.x_test[0], dataset.x_test[-1]) == (-0.5, 1.5)
+    assert np.allclose(np.diff(dataset.x_test, axis=0), 2 / 999, atol=1e-6)
 
 
 def test_without_noise_it_is_the_formula() -> None:
-    made = curve(noise=0.0)
+    dataset = curve(noise=0.0)
     # By hand: sin(π/2) = 1, sin(π) = 0 at 1/4; sin(π/4) = √½, sin(π/2) = 1 at 1/8.
     for x, y in ((0.0, 0.0), (0.125, 0.425 + 0.3 * 0.5**0.5), (0.25, 0.55), (0.5, 0.5)):
-        assert np.interp(x, made.x_test[:, 0], made.y_test[:, 0]) == pytest.approx(y, abs=1e-4)
-    order = made.x_train[:, 0].argsort()
-    drawn = np.interp(made.x_test[250:500, 0], made.x_train[order, 0], made.y_train[order, 0])
-    assert drawn == pytest.approx(made.y_test[250:500, 0], abs=5e-3)
+        assert np.interp(x, dataset.x_test[:, 0], dataset.y_test[:, 0]) == pytest.approx(y, abs=1e-4)
+    order = dataset.x_train[:, 0].argsort()
+    drawn = np.interp(dataset.x_test[250:500, 0], dataset.x_train[order, 0], dataset.y_train[order, 0])
+    assert drawn == pytest.approx(dataset.y_test[250:500, 0], abs=5e-3)
 
 
 def test_noise_enters_once_outside_and_inside_both_waves() -> None:

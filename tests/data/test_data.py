@@ -76,7 +76,7 @@ def test_card_agrees_with_what_is_loaded(loads: Callable[[str], object], name: s
 def test_real_files_are_the_published_ones(real: Real, name: str) -> None:
     real(name)
     for file in data.card(name).files:
-        path = Path(catalogue.folders()[0], file.path)
+        path = Path(catalogue.data_folders()[0], file.path)
         if not path.is_file():
             pytest.skip(f"DOXA_DATA holds {name} in another form")
         raw = path.read_bytes()
@@ -95,15 +95,15 @@ def test_sets_without_files_need_neither_folder_nor_network(name: str, monkeypat
 
 @pytest.mark.parametrize("name", WITH_FILES)
 def test_loading_never_fetches_and_says_what_to_put_where(
-    name: str, here: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("urllib.request.urlopen", None)
     with pytest.raises(BadInput) as caught:
         data.load(name)
     file = data.card(name).files[0]
-    assert f"{here}/{file.path}" in str(caught.value)
+    assert f"{data_folder}/{file.path}" in str(caught.value)
     assert f"put it there, from {file.url}, or run: doxa data get {name} (" in str(caught.value)
-    assert data.path(name) == [here / file.path for file in data.card(name).files]
+    assert data.path(name) == [data_folder / file.path for file in data.card(name).files]
 
 
 @pytest.mark.parametrize("ask", [data.load, data.card, data.get, data.path])
@@ -146,13 +146,13 @@ def test_unknown_option_is_refused(name: str, message: str) -> None:
         data.load(name, size=3)
 
 
-def test_path_tells_of_files_in_another_form(here: Path) -> None:
+def test_path_tells_of_files_in_another_form(data_folder: Path) -> None:
     stems = [Path(file.path).stem for file in data.card("mnist").files]
     for stem in stems:
-        path = here / "mnist" / stem
+        path = data_folder / "mnist" / stem
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    assert data.path("mnist") == [here / "mnist" / stem for stem in stems]
+    assert data.path("mnist") == [data_folder / "mnist" / stem for stem in stems]
     assert data.get("mnist") == data.path("mnist")
 
 
@@ -167,14 +167,14 @@ def publish(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bytes], list[str]
     """Let these bytes be what is published as a set's only file; the list fills with the addresses asked for."""
 
     def set_up(name: str, raw: bytes) -> list[str]:
-        asked: list[str] = []
+        requested_urls: list[str] = []
         card = data.card(name)
         file = dataclasses.replace(card.files[0], bytes=len(raw))
         monkeypatch.setitem(catalogue._CARDS, name, dataclasses.replace(card, files=(file,)))
         monkeypatch.setattr(
-            "urllib.request.urlopen", lambda request, timeout: asked.append(request.full_url) or Answer(raw)
+            "urllib.request.urlopen", lambda request, timeout: requested_urls.append(request.full_url) or Answer(raw)
         )
-        return asked
+        return requested_urls
 
     return set_up
 
@@ -186,15 +186,15 @@ def test_fetched_set_is_in_the_named_folder_and_loads(
     real: Real, publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (stored,) = real("mushroom")
-    asked = publish("mushroom", stored.read_bytes())
+    requested_urls = publish("mushroom", stored.read_bytes())
     monkeypatch.setenv("DOXA_DATA", str(tmp_path))
-    seen: list[tuple[str, int]] = []
+    progress_calls: list[tuple[str, int]] = []
     place = tmp_path / "mushroom" / "agaricus-lepiota.data"
-    assert data.get("mushroom", lambda file, done: seen.append((file.path, done))) == [place]
-    assert seen[-1] == ("mushroom/agaricus-lepiota.data", 373_704)
+    assert data.get("mushroom", lambda file, done: progress_calls.append((file.path, done))) == [place]
+    assert progress_calls[-1] == ("mushroom/agaricus-lepiota.data", 373_704)
     assert len(data.load("mushroom").y) == 8124
     assert data.get("mushroom") == [place]
-    assert asked == [data.card("mushroom").files[0].url]  # once: what is there is not fetched again
+    assert requested_urls == [data.card("mushroom").files[0].url]  # once: what is there is not fetched again
 
 
 def test_fetched_set_is_in_the_cache_without_a_named_folder(
@@ -207,16 +207,18 @@ def test_fetched_set_is_in_the_cache_without_a_named_folder(
     assert len(data.load("ionosphere").y) == 351
 
 
-def test_one_good_file_of_several_is_kept_when_the_next_fails(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_good_file_of_several_is_kept_when_the_next_fails(
+    data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("urllib.request.urlopen", lambda request, timeout: Answer(b"no such digits"))
     first, *_ = data.card("mnist").files
-    (here / "mnist").mkdir()
-    (here / first.path).write_bytes(b"mine")
+    (data_folder / "mnist").mkdir()
+    (data_folder / first.path).write_bytes(b"mine")
     with pytest.raises(
         BrokenFile, match=r"train-labels-idx1-ubyte\.gz could not be fetched: .* ended after 14 of 28881"
     ):
         data.get("mnist")
-    assert [path.read_bytes() for path in here.rglob("*") if path.is_file()] == [b"mine"]
+    assert [path.read_bytes() for path in data_folder.rglob("*") if path.is_file()] == [b"mine"]
 
 
 def test_fetched_temperature_is_known_by_its_days(

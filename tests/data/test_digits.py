@@ -25,9 +25,9 @@ def test_split_is_stratified_whole_and_the_same_every_time() -> None:
     once, again = digits(), digits()
     assert np.array_equal(once.x_train, again.x_train)
     assert np.array_equal(once.y_test, again.y_test)
-    whole = np.bincount(load_digits().target)
-    assert np.array_equal(np.bincount(once.y_train) + np.bincount(once.y_test), whole)
-    assert np.abs(np.bincount(once.y_test) - 0.2 * whole).max() < 1
+    class_counts = np.bincount(load_digits().target)
+    assert np.array_equal(np.bincount(once.y_train) + np.bincount(once.y_test), class_counts)
+    assert np.abs(np.bincount(once.y_test) - 0.2 * class_counts).max() < 1
     # Every image is there with its own label.
     both = np.concatenate([once.x_train, once.x_test]).reshape(-1, 64)
     labelled = np.column_stack([both, np.concatenate([once.y_train, once.y_test])])

@@ -62,9 +62,9 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.close()
+    server_instance = Server()
+    yield server_instance
+    server_instance.close()
 
 
 @pytest.fixture
@@ -86,14 +86,14 @@ def refused(file: File, tmp_path: Path, match: str, timeout: float = 5.0) -> str
 
 
 def test_good_file_arrives_whole_with_its_progress(file: File, server: Server, tmp_path: Path) -> None:
-    seen: list[int] = []
+    progress_bytes: list[int] = []
     target = tmp_path / "set" / "a"
-    assert download(file, target, lambda known, done: seen.append(done)) == target
+    assert download(file, target, lambda known, done: progress_bytes.append(done)) == target
     assert target.read_bytes() == CONTENT
     assert left(tmp_path) == ["a"]
-    assert seen == sorted(seen)
-    assert len(seen) > 1
-    assert seen[-1] == len(CONTENT)
+    assert progress_bytes == sorted(progress_bytes)
+    assert len(progress_bytes) > 1
+    assert progress_bytes[-1] == len(CONTENT)
     assert server.agents == [f"doxa/{VERSION}"]
 
 
@@ -136,9 +136,9 @@ def test_redirection_is_followed(file: File, server: Server, tmp_path: Path) -> 
 def test_wrong_bytes_are_refused_with_both_sums(file: File, server: Server, tmp_path: Path) -> None:
     wrong = CONTENT[:-1] + b"?"
     server.answers["/a"] = lambda handler: send(handler, wrong, len(wrong))
-    said = refused(file, tmp_path, "not the file it should be")
-    assert hashlib.sha256(wrong).hexdigest() in said
-    assert f"expected {file.sha256}" in said
+    error_text = refused(file, tmp_path, "not the file it should be")
+    assert hashlib.sha256(wrong).hexdigest() in error_text
+    assert f"expected {file.sha256}" in error_text
 
 
 @pytest.mark.parametrize("length", [len(CONTENT), None])
@@ -161,9 +161,9 @@ def test_answer_without_end_is_cut_off(file: File, server: Server, tmp_path: Pat
 
 
 def test_missing_page_says_the_code_and_where_to_put_the_file(server: Server, tmp_path: Path) -> None:
-    said = refused(File("set/a", f"{server.url}/gone", 1, None), tmp_path, "the server answered 404 Not Found")
-    assert said.startswith(f"{server.url}/gone could not be fetched")
-    assert said.endswith(f"put it at {tmp_path}/set/a")
+    error_text = refused(File("set/a", f"{server.url}/gone", 1, None), tmp_path, "the server answered 404 Not Found")
+    assert error_text.startswith(f"{server.url}/gone could not be fetched")
+    assert error_text.endswith(f"put it at {tmp_path}/set/a")
 
 
 def test_server_that_is_not_there_is_said(server: Server, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> Path:
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> Path:
     """A folder with a tiny, gzipped copy of the set."""
     monkeypatch.setenv("DOXA_DATA", str(tmp_path))
     folder = tmp_path / name
@@ -60,8 +60,8 @@ def as_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [as_is, unpack, in_place])
-def test_reads_gzipped_plain_and_misnamed_files(here: Path, name: str, change) -> None:
-    for path in list(here.iterdir()):
+def test_reads_gzipped_plain_and_misnamed_files(data_folder: Path, name: str, change) -> None:
+    for path in list(data_folder.iterdir()):
         change(path)
     read = READERS[name]()
     assert (read.name, read.classes, read.maximum) == (name, 10, 255)
@@ -74,7 +74,7 @@ def test_reads_gzipped_plain_and_misnamed_files(here: Path, name: str, change) -
     assert read.x_train.flags.writeable
 
 
-def test_images_are_floats_between_0_and_1_with_a_channel(here: Path, name: str) -> None:
+def test_images_are_floats_between_0_and_1_with_a_channel(data_folder: Path, name: str) -> None:
     train, test = READERS[name]().images()
     assert train.shape == (12, 1, 28, 28)
     assert test.shape == (5, 1, 28, 28)
@@ -93,13 +93,13 @@ def test_images_are_floats_between_0_and_1_with_a_channel(here: Path, name: str)
         "t10k-labels-idx1-ubyte",
     ],
 )
-def test_missing_file_is_named_with_its_place_and_source(here: Path, name: str, stem: str) -> None:
-    path = here / f"{stem}.gz"
+def test_missing_file_is_named_with_its_place_and_source(data_folder: Path, name: str, stem: str) -> None:
+    path = data_folder / f"{stem}.gz"
     path.unlink()
     with pytest.raises(BadInput) as caught:
         READERS[name]()
     message = str(caught.value)
-    assert message.startswith(f"the file {path} (or {here / stem}) is missing; put it there, from https://")
+    assert message.startswith(f"the file {path} (or {data_folder / stem}) is missing; put it there, from https://")
 
 
 def test_missing_set_names_its_first_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,8 +144,8 @@ def test_unreadable_file_is_refused_by_name(tmp_path: Path) -> None:
         read_idx(tmp_path, (28, 28))
 
 
-def test_labels_that_do_not_fit_the_images_are_refused(here: Path, name: str) -> None:
-    path = here / "train-labels-idx1-ubyte.gz"
+def test_labels_that_do_not_fit_the_images_are_refused(data_folder: Path, name: str) -> None:
+    path = data_folder / "train-labels-idx1-ubyte.gz"
     path.write_bytes(gzip.compress(idx(labels(11))))
     with pytest.raises(
         BrokenFile, match=r"train-labels-idx1-ubyte\.gz holds labels of shape \(11,\), expected \(12,\)"

@@ -29,14 +29,14 @@ def test_real_set_is_the_published_one(real: Real) -> None:
 
 
 @pytest.fixture
-def made(here: Path) -> Path:
-    path = here / "ionosphere" / "ionosphere.data"
+def file_path(data_folder: Path) -> Path:
+    path = data_folder / "ionosphere" / "ionosphere.data"
     path.parent.mkdir()
     path.write_text(("0.5," * 34 + "g\n") * 351)
     return path
 
 
-def test_made_up_file_is_read(made: Path) -> None:
+def test_made_up_file_is_read(file_path: Path) -> None:
     assert ionosphere().y.tolist() == [1] * 351
     assert (ionosphere().x == 0.5).all()
 
@@ -50,12 +50,12 @@ def test_made_up_file_is_read(made: Path) -> None:
         ("g\n", "", "line 1 has 69 columns, expected 35"),
     ],
 )
-def test_wrong_cell_is_refused(made: Path, old: str, new: str, message: str) -> None:
-    made.write_text(made.read_text().replace(old, new, 1))
+def test_wrong_cell_is_refused(file_path: Path, old: str, new: str, message: str) -> None:
+    file_path.write_text(file_path.read_text().replace(old, new, 1))
     with pytest.raises(BrokenFile, match=message):
         ionosphere()
 
 
-def test_missing_file_is_said(here: Path) -> None:
+def test_missing_file_is_said(data_folder: Path) -> None:
     with pytest.raises(BadInput, match=r"ionosphere/ionosphere\.data is missing.*doxa data get ionosphere"):
         ionosphere()

@@ -18,12 +18,12 @@ Real = Callable[[str], list[Path]]
 def decoded(coded: Tabular) -> np.ndarray:
     """The letters again: of each trait the one marked, or, where none is, the first."""
     letters = np.empty((len(coded.x), len(LETTERS)), "<U1")
-    for place, (trait, known) in enumerate(LETTERS.items()):
-        marked = {name[-1]: coded.x[:, at] for at, name in enumerate(coded.columns) if name[:-2] == trait}
+    for column_index, (trait, letters_of_trait) in enumerate(LETTERS.items()):
+        marked = {name[-1]: coded.x[:, index] for index, name in enumerate(coded.columns) if name[:-2] == trait}
         assert sum(marked.values(), np.zeros(len(coded.x))).max() <= 1
-        letters[:, place] = known[0]
+        letters[:, column_index] = letters_of_trait[0]
         for letter, present in marked.items():
-            letters[present == 1, place] = letter
+            letters[present == 1, column_index] = letter
     return letters
 
 
@@ -43,8 +43,8 @@ def test_real_set_is_the_published_one(real: Real) -> None:
 def test_every_known_letter_occurs(real: Real) -> None:
     real("mushroom")
     read = mushroom("letters")
-    for column, known in zip(read.x.T, LETTERS.values(), strict=True):
-        assert "".join(np.unique(column)) == known
+    for column, letters_of_trait in zip(read.x.T, LETTERS.values(), strict=True):
+        assert "".join(np.unique(column)) == letters_of_trait
 
 
 @pytest.mark.parametrize(("encoding", "width"), [("one_hot", 117), ("drop_first", 95)])
@@ -70,11 +70,13 @@ def test_unknown_encoding_is_refused() -> None:
 
 
 @pytest.fixture
-def made(here: Path) -> Path:
+def file_path(data_folder: Path) -> Path:
     """As many mushrooms as there should be, all the same."""
-    path = here / "mushroom" / "agaricus-lepiota.data"
+    path = data_folder / "mushroom" / "agaricus-lepiota.data"
     path.parent.mkdir()
-    path.write_text(",".join(["p", *(known[0] for known in LETTERS.values())]).join(["", "\n"]) * 8124)
+    path.write_text(
+        ",".join(["p", *(letters_of_trait[0] for letters_of_trait in LETTERS.values())]).join(["", "\n"]) * 8124
+    )
     return path
 
 
@@ -84,8 +86,8 @@ def change(path: Path, line: int, old: str, new: str) -> None:
     path.write_text("\n".join(lines))
 
 
-def test_made_up_file_is_read(made: Path) -> None:
-    assert mushroom("letters").x[0].tolist() == [known[0] for known in LETTERS.values()]
+def test_made_up_file_is_read(file_path: Path) -> None:
+    assert mushroom("letters").x[0].tolist() == [letters_of_trait[0] for letters_of_trait in LETTERS.values()]
     assert mushroom("letters").y.all()
 
 
@@ -98,23 +100,23 @@ def test_made_up_file_is_read(made: Path) -> None:
         ("p,b", "p", "line 18 has 22 columns, expected 23"),
     ],
 )
-def test_wrong_cell_is_refused(made: Path, old: str, new: str, message: str) -> None:
-    change(made, 17, old, new)
+def test_wrong_cell_is_refused(file_path: Path, old: str, new: str, message: str) -> None:
+    change(file_path, 17, old, new)
     with pytest.raises(BrokenFile, match=message) as caught:
         mushroom()
-    assert str(caught.value).startswith(str(made))
+    assert str(caught.value).startswith(str(file_path))
 
 
-def test_truncated_file_is_refused(made: Path) -> None:
-    made.write_text("".join(made.read_text().splitlines(keepends=True)[:-1]))
+def test_truncated_file_is_refused(file_path: Path) -> None:
+    file_path.write_text("".join(file_path.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(BrokenFile, match="it has 8123 rows, expected 8124"):
         mushroom()
 
 
-def test_missing_file_is_said(here: Path) -> None:
+def test_missing_file_is_said(data_folder: Path) -> None:
     with pytest.raises(BadInput) as caught:
         mushroom()
     assert str(caught.value).startswith(
-        f"the file {here}/mushroom/agaricus-lepiota.data is missing; put it there, from https://archive.ics.uci.edu/"
+        f"the file {data_folder}/mushroom/agaricus-lepiota.data is missing; put it there, from https://archive.ics.uci.edu/"
     )
     assert "or run: doxa data get mushroom" in str(caught.value)

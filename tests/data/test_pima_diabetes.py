@@ -34,8 +34,8 @@ def test_real_set_is_the_published_one(real: Real) -> None:
     assert read.x[:, read.columns.index("age")].min() == 21
 
 
-def test_zero_is_missing_only_where_nobody_has_zero(here: Path) -> None:
-    path = here / "pima_diabetes" / "pima-indians-diabetes.data"
+def test_zero_is_missing_only_where_nobody_has_zero(data_folder: Path) -> None:
+    path = data_folder / "pima_diabetes" / "pima-indians-diabetes.data"
     path.parent.mkdir()
     path.write_text("0,0,0,0,0,0,0,0,0\n" * 384 + "1,2,3,4,5,6,7,8,1\n" * 384)
     read = pima_diabetes()
@@ -49,6 +49,6 @@ def test_zero_is_missing_only_where_nobody_has_zero(here: Path) -> None:
         pima_diabetes()
 
 
-def test_missing_file_is_said(here: Path) -> None:
+def test_missing_file_is_said(data_folder: Path) -> None:
     with pytest.raises(BadInput, match=r"pima-indians-diabetes\.data is missing.*doxa data get pima_diabetes"):
         pima_diabetes()

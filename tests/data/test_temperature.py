@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from doxa.data import temperature
-from doxa.data.formats.daily import Daily
+from doxa.data.formats.daily import DailyFormat
 from doxa.data.sets.temperature import REANALYSIS, STATION
 from doxa.errors import BadInput, BrokenFile
 
@@ -50,8 +50,8 @@ def test_real_station_agrees_with_the_reanalysis(real: Real) -> None:
     assert 0 < (noon.values[theirs] - station.values[mine]).mean() < 4  # noon is warmer than the day
 
 
-NOON = Daily(REANALYSIS, "1979-01-01", "1979-01-03", 3)
-MEAN = Daily(STATION, "2013-08-15", "2013-08-18", 2)
+NOON = DailyFormat(REANALYSIS, "1979-01-01", "1979-01-03", 3)
+MEAN = DailyFormat(STATION, "2013-08-15", "2013-08-18", 2)
 
 # The beginnings of the files as published.
 NOON_PUBLISHED = """\
@@ -74,7 +74,7 @@ MEAN_PREPARED = "date,tavg_c,tmax_c,tmin_c\n2013-08-15,17.7,23.2,12.6\n2013-08-1
     [(NOON, NOON_PUBLISHED, NOON_PREPARED), (MEAN, MEAN_PUBLISHED, MEAN_PREPARED)],
 )
 def test_published_and_prepared_files_hold_the_same(
-    tmp_path: Path, daily: Daily, published: str, prepared: str
+    tmp_path: Path, daily: DailyFormat, published: str, prepared: str
 ) -> None:
     (tmp_path / "published.csv").write_text(published)
     (tmp_path / "prepared.csv").write_text(prepared)
@@ -121,6 +121,6 @@ def test_unknown_city_is_refused() -> None:
         temperature("rio")
 
 
-def test_missing_file_is_said(here: Path) -> None:
+def test_missing_file_is_said(data_folder: Path) -> None:
     with pytest.raises(BadInput, match=r"brussels_uccle.*\.csv is missing.*doxa data get temperature/uccle"):
         temperature("uccle")

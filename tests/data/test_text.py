@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from doxa.data.formats.text import cells, codes, numbers
+from doxa.data.formats.text import encode_letters, parse_numbers, read_cells
 from doxa.errors import BrokenFile
 
 
@@ -18,13 +18,13 @@ def file(tmp_path: Path) -> Path:
 
 def test_cells_are_found_whatever_the_line_ends_and_blank_lines(file: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbf1, 2.5\r\n\r\n-3,4e-1\n\n")
-    assert cells(file, columns=2, rows=2) == [["1", "2.5"], ["-3", "4e-1"]]
-    assert numbers(file, cells(file, columns=2, rows=2)).tolist() == [[1, 2.5], [-3, 0.4]]
+    assert read_cells(file, columns=2, rows=2) == [["1", "2.5"], ["-3", "4e-1"]]
+    assert parse_numbers(file, read_cells(file, columns=2, rows=2)).tolist() == [[1, 2.5], [-3, 0.4]]
 
 
 def test_any_blanks_separate_when_asked(file: Path) -> None:
     file.write_text("  1.0 \t2.0 \n3.0    4.0 \t\n")
-    assert cells(file, columns=2, rows=2, separator=None) == [["1.0", "2.0"], ["3.0", "4.0"]]
+    assert read_cells(file, columns=2, rows=2, separator=None) == [["1.0", "2.0"], ["3.0", "4.0"]]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_any_blanks_separate_when_asked(file: Path) -> None:
 def test_wrong_shape_is_refused_by_name(file: Path, raw: bytes, message: str) -> None:
     file.write_bytes(raw)
     with pytest.raises(BrokenFile, match=message) as caught:
-        cells(file, columns=2, rows=2)
+        read_cells(file, columns=2, rows=2)
     assert str(caught.value).startswith(str(file))
     assert str(caught.value).endswith("get a fresh copy of it")
 
@@ -50,14 +50,14 @@ def test_wrong_shape_is_refused_by_name(file: Path, raw: bytes, message: str) ->
 @pytest.mark.parametrize("cell", ["x", "", "?", "nan", "inf", "1;2"])
 def test_what_is_no_number_is_shown_with_its_place(file: Path, cell: str) -> None:
     with pytest.raises(BrokenFile) as caught:
-        numbers(file, [["1", "2"], ["3", cell]])
+        parse_numbers(file, [["1", "2"], ["3", cell]])
     assert f"row 2, column 2 holds {cell!r}, expected a number" in str(caught.value)
 
 
 def test_codes_are_places_among_the_letters(file: Path) -> None:
-    found = codes(file, ["e", "p", "e"], "ep")
-    assert found.dtype == np.int64
-    assert found.tolist() == [0, 1, 0]
+    codes = encode_letters(file, ["e", "p", "e"], "ep")
+    assert codes.dtype == np.int64
+    assert codes.tolist() == [0, 1, 0]
     for wrong in ("x", "", "ep"):
         with pytest.raises(BrokenFile, match=f"row 2 holds '{wrong}', expected one of e, p"):
-            codes(file, ["e", wrong], "ep")
+            encode_letters(file, ["e", wrong], "ep")

@@ -16,19 +16,19 @@ def distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def test_shapes_types_and_classes() -> None:
-    made = two_moons(rows=501)
-    assert made.x.shape == (501, 2)
-    assert (made.x.dtype, made.y.dtype) == (np.float32, np.int64)
-    assert np.bincount(made.y).tolist() == [251, 250]
-    assert (made.task, made.classes) == ("classification", ("upper", "lower"))
+    table = two_moons(rows=501)
+    assert table.x.shape == (501, 2)
+    assert (table.x.dtype, table.y.dtype) == (np.float32, np.int64)
+    assert np.bincount(table.y).tolist() == [251, 250]
+    assert (table.task, table.classes) == ("classification", ("upper", "lower"))
     # In no order that a learner could exploit.
-    assert 200 < np.count_nonzero(np.diff(made.y)) < 300
+    assert 200 < np.count_nonzero(np.diff(table.y)) < 300
 
 
 def test_without_noise_they_are_half_circles_that_reach_into_each_other() -> None:
-    made = two_moons(rows=20_000, noise=0.0)
-    upper, lower = made.x[made.y == 0], made.x[made.y == 1]
-    assert distance(made.x, made.y) == pytest.approx(0, abs=1e-6)
+    table = two_moons(rows=20_000, noise=0.0)
+    upper, lower = table.x[table.y == 0], table.x[table.y == 1]
+    assert distance(table.x, table.y) == pytest.approx(0, abs=1e-6)
     assert upper[:, 1].min() >= -1e-6
     assert lower[:, 1].max() <= 0.5 + 1e-6
     # Spread evenly along the half circle: the mean of sin over it is 2/π.

@@ -69,15 +69,15 @@ def test_real_features_are_what_their_names_say(loads: Loads) -> None:
 
 
 @pytest.fixture
-def made(here: Path) -> Path:
+def file_path(data_folder: Path) -> Path:
     """Boston without splits: in each row its number, thirteen times, then the number's square."""
-    path = here / "uci_regression" / "bostonHousing" / "data" / "data.txt"
+    path = data_folder / "uci_regression" / "bostonHousing" / "data" / "data.txt"
     path.parent.mkdir(parents=True)
     path.write_text("".join(" ".join([str(row)] * 13 + [str(row**2)]) + "\n" for row in range(506)))
     return path
 
 
-def test_without_index_files_the_splits_are_the_standard_ones(made: Path) -> None:
+def test_without_index_files_the_splits_are_the_standard_ones(file_path: Path) -> None:
     read = uci_regression("bostonHousing")
     (x, y), (x_test, y_test) = read.split(19)
     assert np.array_equal(x[:, 0] ** 2, y)
@@ -85,12 +85,12 @@ def test_without_index_files_the_splits_are_the_standard_ones(made: Path) -> Non
     assert y_test.tolist() == (standard_splits(506, 20)[19][1] ** 2).tolist()
 
 
-def test_index_files_beside_the_data_come_first(made: Path) -> None:
+def test_index_files_beside_the_data_come_first(file_path: Path) -> None:
     for number in range(20):
-        made.with_name(f"index_train_{number}.txt").write_text("\n".join(map(str, range(number + 1, 506))))
-        made.with_name(f"index_test_{number}.txt").write_text("\n".join(map(str, range(number + 1))))
+        file_path.with_name(f"index_train_{number}.txt").write_text("\n".join(map(str, range(number + 1, 506))))
+        file_path.with_name(f"index_test_{number}.txt").write_text("\n".join(map(str, range(number + 1))))
     assert uci_regression("bostonHousing").splits[3][1].tolist() == [0, 1, 2, 3]
-    made.with_name("index_test_7.txt").write_text("506\n")
+    file_path.with_name("index_test_7.txt").write_text("506\n")
     with pytest.raises(BrokenFile, match=r"index_test_7\.txt .* it holds the index 506, expected .* 0 to 505"):
         uci_regression("bostonHousing")
 
@@ -104,8 +104,8 @@ def test_index_files_beside_the_data_come_first(made: Path) -> None:
         (" 255025\n", " 255025\n" + "1 " * 14, "it has 507 rows, expected 506"),
     ],
 )
-def test_wrong_file_is_refused(made: Path, old: str, new: str, message: str) -> None:
-    made.write_text(made.read_text().replace(old, new))
+def test_wrong_file_is_refused(file_path: Path, old: str, new: str, message: str) -> None:
+    file_path.write_text(file_path.read_text().replace(old, new))
     with pytest.raises(BrokenFile, match=message):
         uci_regression("bostonHousing")
 
@@ -115,6 +115,6 @@ def test_unknown_set_is_refused() -> None:
         uci_regression("boston")
 
 
-def test_missing_file_is_said(here: Path) -> None:
+def test_missing_file_is_said(data_folder: Path) -> None:
     with pytest.raises(BadInput, match=r"concrete/data/data\.txt is missing; .* doxa data get uci_regression/concrete"):
         uci_regression("concrete")

@@ -18,18 +18,18 @@ def write(folder: Path, splits: tuple[tuple[np.ndarray, np.ndarray], ...]) -> No
 
 
 def test_standard_splits_are_disjoint_whole_nine_to_one_and_different() -> None:
-    made = standard_splits(506, 20)
-    assert len(made) == 20
-    for train, test in made:
+    splits = standard_splits(506, 20)
+    assert len(splits) == 20
+    for train, test in splits:
         assert (len(train), len(test)) == (455, 51)
         assert np.array_equal(np.sort(np.concatenate([train, test])), np.arange(506))
-    assert len({tuple(test) for _, test in made}) == 20
+    assert len({tuple(test) for _, test in splits}) == 20
 
 
 def test_splits_are_read_in_the_order_they_are_stored(tmp_path: Path) -> None:
-    made = standard_splits(30, 2)
-    write(tmp_path, made)
-    for (train, test), (train_made, test_made) in zip(read_splits(tmp_path, 30, 2), made, strict=True):
+    splits = standard_splits(30, 2)
+    write(tmp_path, splits)
+    for (train, test), (train_made, test_made) in zip(read_splits(tmp_path, 30, 2), splits, strict=True):
         assert np.array_equal(train, train_made)
         assert np.array_equal(test, test_made)
         assert train.dtype == test.dtype == np.int64

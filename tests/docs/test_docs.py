@@ -43,27 +43,29 @@ class Block:
     def commands(self) -> Iterator[list[str]]:
         """The command lines of a `sh` block that are Doxa's own."""
         for line in self.text.replace("\\\n", " ").splitlines():
-            words = shlex.split(line, comments=True)
-            if words[:1] == ["doxa"]:
-                yield words[1:]
+            arguments = shlex.split(line, comments=True)
+            if arguments[:1] == ["doxa"]:
+                yield arguments[1:]
 
 
 def blocks(page: Path) -> list[Block]:
     """Every fenced block of a page."""
     text = page.read_text(encoding="utf-8")
-    found = []
+    page_blocks = []
     for fence in FENCE.finditer(text):
         line = text.count("\n", 0, fence.start()) + 2
         before = text[: fence.start()]
-        named = FILE.search(before)
-        found.append(Block(fence[1], fence[2], line, NOT_RUN.search(before) is None, named[1] if named else None))
-    return found
+        file_name = FILE.search(before)
+        page_blocks.append(
+            Block(fence[1], fence[2], line, NOT_RUN.search(before) is None, file_name[1] if file_name else None)
+        )
+    return page_blocks
 
 
 def run(page: Path, namespace: dict[str, Any]) -> Iterator[tuple[Block, str, Block | None]]:
     """Run a page; after each block that was run: the block, what it printed, and the block that says what it prints."""
-    found = blocks(page)
-    for block, after in zip(found, [*found[1:], None], strict=True):
+    page_blocks = blocks(page)
+    for block, after in zip(page_blocks, [*page_blocks[1:], None], strict=True):
         if block.file is not None:
             Path(block.file).write_text(block.text, encoding="utf-8")
         if not block.runs or block.language not in ("python", "sh"):
@@ -82,12 +84,12 @@ def run(page: Path, namespace: dict[str, Any]) -> Iterator[tuple[Block, str, Blo
 def _command_lines(block: Block) -> None:
     from doxa_cli.app import main
 
-    for words in block.commands():
-        code = main(words)
-        assert code == 0, f"line {block.line}: doxa {shlex.join(words)} ended with {code}"
+    for arguments in block.commands():
+        code = main(arguments)
+        assert code == 0, f"line {block.line}: doxa {shlex.join(arguments)} ended with {code}"
 
 
-def masked(text: str) -> str:
+def mask_numbers(text: str) -> str:
     """The words of an output in their order, without its numbers, its rules and the ends of its lines."""
     return " ".join(NUMBER.sub("#", re.sub("─+", "─", text)).split())
 
@@ -106,16 +108,16 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
 
 
-def given(page: Path) -> dict[str, Any]:
+def page_namespace(page: Path) -> dict[str, Any]:
     """What a page takes for granted: the README leaves the rows to the reader."""
     if page.name != "README.md":
         return {"__name__": "__main__"}
     rows = torch.Generator().manual_seed(0)
 
-    def some(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def random_rows(count: int) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.rand(count, 784, generator=rows), torch.randint(10, (count,), generator=rows)
 
-    (x, y), (xv, yv), (x_test, y_test) = some(128), some(32), some(32)
+    (x, y), (xv, yv), (x_test, y_test) = random_rows(128), random_rows(32), random_rows(32)
     return {"__name__": "__main__", "x": x, "y": y, "xv": xv, "yv": yv, "x_test": x_test, "y_test": y_test}
 
 
@@ -124,9 +126,9 @@ def given(page: Path) -> dict[str, Any]:
 def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page: Path) -> None:
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        for block, printed, expected in run(page, given(page)):
+        for block, printed, expected in run(page, page_namespace(page)):
             if expected is not None:
-                assert masked(printed) == masked(expected.text), f"{page.name}, line {block.line}"
+                assert mask_numbers(printed) == mask_numbers(expected.text), f"{page.name}, line {block.line}"
 
 
 def test_blocks_that_are_not_run_are_few_and_say_why() -> None:
@@ -135,24 +137,24 @@ def test_blocks_that_are_not_run_are_few_and_say_why() -> None:
 
 
 def test_every_room_has_a_page_with_exactly_its_public_names(hook: Any) -> None:
-    found = hook("rooms").rooms()
-    assert {"doxa", "doxa.priors", "doxa.judge", "doxa.runs", "doxa.estimators"} <= set(found)
-    for room in found.values():
+    rooms = hook("rooms").rooms()
+    assert {"doxa", "doxa.priors", "doxa.judge", "doxa.runs", "doxa.estimators"} <= set(rooms)
+    for room in rooms.values():
         module = importlib.import_module(room.path)
-        words = [name.word for name in room.names] + [inner.rpartition(".")[2] for inner in room.rooms]
+        public_names = [name.short_name for name in room.names] + [inner.rpartition(".")[2] for inner in room.rooms]
         if hasattr(module, "__all__"):
-            assert sorted(words) == sorted(module.__all__), room.path
-        text = hook("api").page(room, found)
+            assert sorted(public_names) == sorted(module.__all__), room.path
+        text = hook("api").page(room, rooms)
         for name in room.names:
-            shown = f"::: {name.defined}\n" in f"{text}\n" or f"## {name.word} {{ #{name.public} }}" in text
-            assert shown, name.public
+            is_listed = f"::: {name.defined}\n" in f"{text}\n" or f"## {name.short_name} {{ #{name.public} }}" in text
+            assert is_listed, name.public
 
 
 def test_a_public_name_is_described_by_the_docstring_of_what_it_names(hook: Any) -> None:
     for room in hook("rooms").rooms().values():
         for name in room.names:
-            public = getattr(importlib.import_module(name.room), name.word)
-            assert getattr(importlib.import_module(name.module), name.written) is public, name.public
+            public = getattr(importlib.import_module(name.room), name.short_name)
+            assert getattr(importlib.import_module(name.module), name.defined_name) is public, name.public
 
 
 def test_a_new_member_of_a_room_appears_by_itself(hook: Any, tmp_path: Path) -> None:
@@ -164,14 +166,14 @@ def test_a_new_member_of_a_room_appears_by_itself(hook: Any, tmp_path: Path) -> 
     (room / "__init__.py").write_text(
         '"""PRIOR."""\nfrom doxa.priors.spike import Spike as spike\n__all__ = ["spike"]\n'
     )
-    found = hook("rooms").rooms(tmp_path)
-    assert found["doxa"].rooms == ("doxa.priors",)
-    assert "::: doxa.priors.spike.Spike" in hook("api").page(found["doxa.priors"], found)
+    rooms = hook("rooms").rooms(tmp_path)
+    assert rooms["doxa"].rooms == ("doxa.priors",)
+    assert "::: doxa.priors.spike.Spike" in hook("api").page(rooms["doxa.priors"], rooms)
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if "\ngenerated: true\n" in p.read_text()], ids=ids)
 def test_a_generated_page_is_filled_in(hook: Any, page: Path) -> None:
-    text = hook("figures").rendered(page.read_text(encoding="utf-8"))
+    text = hook("figures").fill_in(page.read_text(encoding="utf-8"))
     assert "{{" not in text
     assert "| " in text
 
@@ -179,9 +181,9 @@ def test_a_generated_page_is_filled_in(hook: Any, page: Path) -> None:
 def test_numbers_of_the_benchmarks_are_those_of_their_files(hook: Any) -> None:
     figures = hook("figures")
     steps = figures.bench("step_cost")["steps"]
-    for name, found in steps.items():
-        assert f"{found['ratio']:.2f}" in figures.answer("step_cost")
-        assert figures.cost(name) == f"{found['ratio']:.1f}"
+    for name, timing in steps.items():
+        assert f"{timing['ratio']:.2f}" in figures.answer("step_cost")
+        assert figures.cost(name) == f"{timing['ratio']:.1f}"
     best = figures.bench("mnist_ten_epochs")["rows"]
     assert any(row["weight"] == figures.mnist_best() for row in best.values())
 
@@ -195,10 +197,10 @@ def test_every_page_is_in_the_navigation_and_names_no_place_of_one_machine() -> 
 
 def test_equations_in_docstrings_are_set_apart_from_sentences(hook: Any) -> None:
     pytest.importorskip("griffe", reason="the documentation's own packages are not installed")
-    marked = hook("docstrings").marked
-    words = "A prior.\n\np(w) = N(w; 0, s²),  s < 1\n\n`s` is positive.\nNeal (1996), Bayesian learning."
-    assert marked(words).split("\n\n")[1] == '<div class="equation">p(w) = N(w; 0, s²),  s &lt; 1</div>'
-    assert marked(words).split("\n\n")[2] == "`s` is positive.\nNeal (1996), Bayesian learning."
+    mark_equations = hook("docstrings").mark_equations
+    docstring = "A prior.\n\np(w) = N(w; 0, s²),  s < 1\n\n`s` is positive.\nNeal (1996), Bayesian learning."
+    assert mark_equations(docstring).split("\n\n")[1] == '<div class="equation">p(w) = N(w; 0, s²),  s &lt; 1</div>'
+    assert mark_equations(docstring).split("\n\n")[2] == "`s` is positive.\nNeal (1996), Bayesian learning."
 
 
 def test_formulas_become_mathml(hook: Any) -> None:
@@ -213,20 +215,20 @@ def test_formulas_become_mathml(hook: Any) -> None:
 
 def test_the_figures_of_the_readme_are_those_of_the_benchmarks(hook: Any) -> None:
     figures, readme = hook("figures"), (ROOT / "README.md").read_text(encoding="utf-8")
-    here, gpu = figures.bench("step_cost"), figures.bench("captured_cost")
+    cpu, gpu = figures.bench("step_cost"), figures.bench("captured_cost")
     nets = {"mlp1200": "784-1200-1200-10", "lenet5": "LeNet-5"}
     for kind, noise in (("mlp1200", "shared"), ("mlp1200", "local"), ("mlp1200", "flipout"), ("lenet5", "shared")):
         case = f"{kind} {noise} gaussian"
-        best = min(found["ratio"] for found in here["rivals"][case].values())
-        there = gpu["steps"][f"{nets[kind]}, {noise}"]["ratio"]
-        assert f"| {here['steps'][case]['ratio']:.2f} | {best:.2f} | {there:.2f} |" in readme, case
+        best = min(timing["ratio"] for timing in cpu["rivals"][case].values())
+        gpu_ratio = gpu["steps"][f"{nets[kind]}, {noise}"]["ratio"]
+        assert f"| {cpu['steps'][case]['ratio']:.2f} | {best:.2f} | {gpu_ratio:.2f} |" in readme, case
     assert f"take {gpu['fleets']['100 units, 64 nets']['us_per_net']:.1f} µs a net" in readme.replace("\n", " ")
 
 
 def test_public_names_are_imported_from_where_they_are_written(hook: Any) -> None:
     """A name taken from a package that only passes it on cannot be described: the site would not build."""
-    own = hook("rooms")
-    for room in own.rooms().values():
+    rooms_hook = hook("rooms")
+    for room in rooms_hook.rooms().values():
         for name in room.names:
-            file = own.SOURCE / f"{name.module.replace('.', '/')}.py"
+            file = rooms_hook.SOURCE / f"{name.module.replace('.', '/')}.py"
             assert file.exists() or name.module == room.path, f"{name.public}: import it from where it is written"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from doxa_replicate import TABLE, Artefact, Ask, Claim, perform, write
-from doxa_replicate.show import Area, Chart, Dots, Images, Line, Table
+from doxa_replicate import TABLE, Artefact, Claim, ReplicationOptions, perform, write
+from doxa_replicate.show import Area, Chart, ChartLine, Dots, ImageGrid, ResultTable
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
@@ -26,26 +26,26 @@ CLAIMS = (
 )
 
 
-def run(ask: Ask) -> dict[str, Any]:
+def run(options: ReplicationOptions) -> dict[str, Any]:
     first, second, third = CLAIMS
     return {
         "settings": {"prior_scale": 0.5, "widths": [400, 800]},
         "seeds": [0, 1, 2],
         "verdicts": [
-            first.judged(True, 0.5493, 0.021, [0, 1, 2], "as written"),
-            second.judged(False, {"BNN": 8.4, "DNN": -1.25}, None, [0]),
-            third.judged(None, None),
+            first.judge(True, 0.5493, 0.021, [0, 1, 2], "as written"),
+            second.judge(False, {"BNN": 8.4, "DNN": -1.25}, None, [0]),
+            third.judge(None, None),
         ],
     }
 
 
-def show(found: Any) -> list[Any]:
+def show(result: Any) -> list[Any]:
     band = [Area("5–95 %", X, X, [2.0, 2.0, 3.0], like="mean")]
     return [
-        Chart("One & two", "Both rise.", "x", "y", [Line("mean", X, X)], band, [Dots("data", X, X)]),
-        Chart("Again", "It rises.", "x", "y", [Line("mean", X, X)]),
-        Table("Scores", ("model", "NLL"), [["a | b", "**0.12 ± 0.03**"]], says="Lower is better."),
-        Images("Digits", "A dot.", ("image", "perturbed"), [[[[0.0, 1.0]], [[1.0, 0.0]]]]),
+        Chart("One & two", "Both rise.", "x", "y", [ChartLine("mean", X, X)], band, [Dots("data", X, X)]),
+        Chart("Again", "It rises.", "x", "y", [ChartLine("mean", X, X)]),
+        ResultTable("Scores", ("model", "NLL"), [["a | b", "**0.12 ± 0.03**"]], caption="Lower is better."),
+        ImageGrid("Digits", "A dot.", ("image", "perturbed"), [[[[0.0, 1.0]], [[1.0, 0.0]]]]),
     ]
 
 
@@ -58,7 +58,7 @@ MADE = Artefact(
     reference={"lppd": {"0": -120.34, "1": -3.21}, "error": {"400": {"BNN": 1.31}}, "ratio": 0.549, "note": "one run"},
     left_open=("the rate: 1e-3",),
     departures={"full": ("three seeds",)},
-    takes=("a second", "an hour"),
+    durations=("a second", "an hour"),
     show=show,
     group="regression",
 )
@@ -66,19 +66,21 @@ OTHER = replace(MADE, name="weight-uncertainty/uci-study", group="new", claims=(
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
+def full_results(tmp_path: Path) -> Path:
     """A folder with a full result of the first of two made-up artefacts."""
-    write(tmp_path, perform(MADE, Ask(full=True)))
+    write(tmp_path, perform(MADE, ReplicationOptions(full=True)))
     return tmp_path
 
 
-def known() -> dict[str, Artefact]:
+def made_up_artefacts() -> dict[str, Artefact]:
     return {each.name: each for each in (MADE, OTHER)}
 
 
-def test_a_section_has_all_that_a_reader_asks_for(hook: Any, made: Path) -> None:
-    text = hook("replications").pages(known(), made)["replications/weight-uncertainty/regression.md"]
-    for words in (
+def test_a_section_has_all_that_a_reader_asks_for(hook: Any, full_results: Path) -> None:
+    text = hook("replications").pages(made_up_artefacts(), full_results)[
+        "replications/weight-uncertainty/regression.md"
+    ]
+    for expected_text in (
         "# Weight uncertainty: Regression",
         "## Figure 99 { #figure-99 }",
         "| lppd | document |",
@@ -98,7 +100,7 @@ def test_a_section_has_all_that_a_reader_asks_for(hook: Any, made: Path) -> None
         "BNN: 8.4; DNN: −1.25",
         "One &amp; two",
     ):
-        assert words in text, words
+        assert expected_text in text, expected_text
     assert text.count('<svg class="plot') == 2
     assert text.count("data:image/png;base64,") == 2
     assert text.count('class="key"') == 4
@@ -107,7 +109,7 @@ def test_a_section_has_all_that_a_reader_asks_for(hook: Any, made: Path) -> None
 
 
 def test_a_page_without_results_says_so(hook: Any, tmp_path: Path) -> None:
-    pages = hook("replications").pages(known(), tmp_path)
+    pages = hook("replications").pages(made_up_artefacts(), tmp_path)
     assert set(pages) == {f"replications/weight-uncertainty/{group}.md" for group in ("regression", "new")}
     text = pages["replications/weight-uncertainty/new.md"]
     assert "# Weight uncertainty: New" in text
@@ -118,17 +120,17 @@ def test_a_page_without_results_says_so(hook: Any, tmp_path: Path) -> None:
 
 
 def test_a_quick_result_does_not_stand_for_a_full_one(hook: Any, tmp_path: Path) -> None:
-    write(tmp_path, perform(MADE, Ask()))
-    text = hook("replications").pages(known(), tmp_path)["replications/weight-uncertainty/regression.md"]
+    write(tmp_path, perform(MADE, ReplicationOptions()))
+    text = hook("replications").pages(made_up_artefacts(), tmp_path)["replications/weight-uncertainty/regression.md"]
     assert "Not run yet" in text
 
 
 def test_every_claim_is_in_the_table_in_order_and_counted(
-    hook: Any, made: Path, monkeypatch: pytest.MonkeyPatch
+    hook: Any, full_results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replications = hook("replications")
-    monkeypatch.setattr(replications, "RESULTS", made)
-    monkeypatch.setattr(replications, "artefacts", known)
+    monkeypatch.setattr(replications, "RESULTS", full_results)
+    monkeypatch.setattr(replications, "artefacts", made_up_artefacts)
     text = replications.every_claim()
     assert re.findall(r"^\| (C\S+) \|", text, re.MULTILINE) == ["C-X-1", "C-X-2", "C-X-3", "C-X-10"]
     assert re.findall(r'<b class="verdict \w+">(.+?)</b>', text) == ["OPEN", "PASS", "not run yet", "FAIL"]
@@ -139,27 +141,27 @@ def test_every_claim_is_in_the_table_in_order_and_counted(
     assert "not run yet" in listed
 
 
-def test_links_lead_to_headings_that_are_there(hook: Any, made: Path) -> None:
-    pages, addresses = hook("replications").pages(known(), made), hook("addresses")
-    for artefact in known().values():
+def test_links_lead_to_headings_that_are_there(hook: Any, full_results: Path) -> None:
+    pages, addresses = hook("replications").pages(made_up_artefacts(), full_results), hook("addresses")
+    for artefact in made_up_artefacts().values():
         path, _, anchor = addresses.link(artefact).partition("](")[2].rstrip(")").partition("#")
         assert f"{{ #{anchor} }}" in pages[path]
 
 
 def test_requirements_and_claims_lead_to_what_they_say(hook: Any, tmp_path: Path) -> None:
-    asking = replace(MADE, rows=("WU-07", "G-14"))
-    write(tmp_path, perform(asking, Ask(full=True)))
-    text = hook("replications").pages({MADE.name: asking}, tmp_path)["replications/weight-uncertainty/regression.md"]
+    artefact = replace(MADE, requirements=("WU-07", "G-14"))
+    write(tmp_path, perform(artefact, ReplicationOptions(full=True)))
+    text = hook("replications").pages({MADE.name: artefact}, tmp_path)["replications/weight-uncertainty/regression.md"]
     assert "requirements [WU-07](../../requirements.md#wu-07), G-14" in text
-    row = {**Claim("C-WU-3", "w", "c").judged(True, 1.0), "artefact": asking.name}
+    row = {**Claim("C-WU-3", "w", "c").judge(True, 1.0), "artefact": artefact.name}
     assert "| [C-WU-3](requirements.md#c-wu-3) |" in hook("claims").as_table([row], "replications.md")
     assert "| [C-WU-3](../../requirements.md#c-wu-3) |" in hook("claims").as_table([row], "replications/a/b.md")
 
 
 def test_a_count_of_one_verdict_alone_is_a_sentence(hook: Any) -> None:
-    counted = hook("claims").counted
-    assert counted(Counter({"PASS": 3})) == "Of 3 claims 3 hold."
-    assert counted(Counter()) == "No claim is judged yet."
+    count_sentence = hook("claims").count_sentence
+    assert count_sentence(Counter({"PASS": 3})) == "Of 3 claims 3 hold."
+    assert count_sentence(Counter()) == "No claim is judged yet."
 
 
 def test_the_pages_of_what_is_registered_have_a_section_for_each_and_every_claim(hook: Any) -> None:
@@ -168,26 +170,30 @@ def test_the_pages_of_what_is_registered_have_a_section_for_each_and_every_claim
     for artefact in TABLE.values():
         assert f"{{ #{hook('addresses').anchor(artefact)} }}" in pages
         for claim in artefact.claims:
-            assert f"| {hook('addresses').requirements(claim.name, 'replications.md')} |" in summary
+            assert f"| {hook('addresses').link_requirements(claim.name, 'replications.md')} |" in summary
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_a_kept_result_is_a_full_one_of_a_replication_as_it_is_now(path: Path) -> None:
-    found = json.loads(path.read_text(encoding="utf-8"))
+    result = json.loads(path.read_text(encoding="utf-8"))
     artefact = TABLE[f"{path.parent.name}/{path.stem}"]
-    assert found["settings"]["size"] == "full", "a quick result is not kept"
-    assert found["artefact"] == artefact.name
-    assert {(v["claim"], v["words"], v["criterion"]) for v in found["verdicts"]} == {
-        (claim.name, claim.words, claim.criterion) for claim in artefact.claims
+    assert result["settings"]["size"] == "full", "a quick result is not kept"
+    assert result["artefact"] == artefact.name
+    assert {(v["claim"], v["words"], v["criterion"]) for v in result["verdicts"]} == {
+        (claim.name, claim.statement, claim.criterion) for claim in artefact.claims
     }
     assert path.stat().st_size < 200_000, "curves of some hundred points are enough for a page"
 
 
-def test_a_claim_of_two_replications_counts_once_and_holds_only_where_both_say_so(hook: Any, made: Path) -> None:
+def test_a_claim_of_two_replications_counts_once_and_holds_only_where_both_say_so(
+    hook: Any, full_results: Path
+) -> None:
     tally, twin = hook("claims").tally, replace(MADE, name="weight-uncertainty/figure-98")
-    assert tally({**known(), twin.name: twin}, made) == Counter({"FAIL": 1, "not run yet": 3})
-    write(made, perform(twin, Ask(full=True)))
-    assert tally({**known(), twin.name: twin}, made) == Counter({"FAIL": 1, "PASS": 1, "OPEN": 1, "not run yet": 1})
+    assert tally({**made_up_artefacts(), twin.name: twin}, full_results) == Counter({"FAIL": 1, "not run yet": 3})
+    write(full_results, perform(twin, ReplicationOptions(full=True)))
+    assert tally({**made_up_artefacts(), twin.name: twin}, full_results) == Counter(
+        {"FAIL": 1, "PASS": 1, "OPEN": 1, "not run yet": 1}
+    )
 
 
 def test_every_artefact_is_kept_at_full_size_and_nothing_else() -> None:
@@ -197,17 +203,19 @@ def test_every_artefact_is_kept_at_full_size_and_nothing_else() -> None:
 
 def test_the_readme_counts_what_is_kept(hook: Any) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    kept = [TABLE[f"{path.parent.name}/{path.stem}"] for path in KEPT]
-    for document in {hook("addresses").document(each) for each in kept}:
-        some = {each.name: each for each in kept if hook("addresses").document(each) == document}
-        told = hook("claims").tally(some, RESULTS)
-        row = f"| {document} | {len(some)} | {told['PASS']} | {told['FAIL']} | {told['OPEN']} |"
+    artefacts = [TABLE[f"{path.parent.name}/{path.stem}"] for path in KEPT]
+    for document in {hook("addresses").document(artefact) for artefact in artefacts}:
+        of_document = {
+            artefact.name: artefact for artefact in artefacts if hook("addresses").document(artefact) == document
+        }
+        counts = hook("claims").tally(of_document, RESULTS)
+        row = f"| {document} | {len(of_document)} | {counts['PASS']} | {counts['FAIL']} | {counts['OPEN']} |"
         assert row in readme, f"the README should say: {row}"
 
 
 def test_the_pages_stand_below_the_summary_in_the_navigation(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     replications = hook("replications")
-    monkeypatch.setattr(replications, "artefacts", known)
+    monkeypatch.setattr(replications, "artefacts", made_up_artefacts)
     config = SimpleNamespace(nav=[{"Home": "index.md"}, {"Replications": "replications.md"}])
     below = replications.on_config(config).nav[1]["Replications"]
     assert below == [

@@ -38,7 +38,7 @@ Documents = Mapping[str, Mapping[str, Mapping[str, Any]]]
 # What a reference leads to.
 
 
-def missing(reference: str, root: Path) -> str:
+def why_missing(reference: str, root: Path) -> str:
     """Why a reference leads nowhere; nothing where it leads somewhere."""
     kinds = {"tests": _no_test, "results": _no_result, "docs": _no_page}
     kind = reference.partition("/")[0]
@@ -79,21 +79,21 @@ def functions(path: Path) -> set[str]:
 def committed(root: Path) -> set[str]:
     """Files that git keeps; those that are there where it keeps none, as in a copy without its history."""
     if (root / ".git").exists() and shutil.which("git"):
-        asked = ["git", "-C", str(root), "ls-files", "-z", "--", "results"]
-        return set(subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split("\0"))
+        command = ["git", "-C", str(root), "ls-files", "-z", "--", "results"]
+        return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0"))
     return {str(path.relative_to(root)) for path in (root / "results").rglob("*")}
 
 
 def anchors(text: str) -> set[str]:
     """The places of a page that an address can name."""
     plain = FENCE.sub("", text)
-    headings = [given or slug(words) for words, given in HEADING.findall(plain)]
+    headings = [anchor or slug(heading) for heading, anchor in HEADING.findall(plain)]
     return {*headings, *NAMED.findall(plain)}
 
 
-def slug(words: str) -> str:
+def slug(heading: str) -> str:
     """The anchor that a heading gets by itself."""
-    plain = unicodedata.normalize("NFKD", words.replace("`", "")).encode("ascii", "ignore").decode()
+    plain = unicodedata.normalize("NFKD", heading.replace("`", "")).encode("ascii", "ignore").decode()
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
 
 
@@ -107,30 +107,34 @@ def entries(documents: Documents) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def malformed(documents: Documents) -> list[str]:
     """Entries that do not say what they ask for, say it at length, or leave open whether it is shown."""
-    wrong = []
+    problems = []
     for name, entry in entries(documents):
-        says, references, left = entry.get("says", ""), entry.get("shown", []), entry.get("open", "")
+        says, references, open_part = entry.get("says", ""), entry.get("shown", []), entry.get("open", "")
         if not isinstance(says, str) or not 0 < len(says.strip()) <= LONGEST:
-            wrong.append(f"{name} says nothing, or more than {LONGEST} characters")
+            problems.append(f"{name} says nothing, or more than {LONGEST} characters")
         if not isinstance(references, list) or not all(isinstance(each, str) for each in references):
-            wrong.append(f"{name} is shown by no list of references")
-        if not isinstance(left, str) or not (references or left.strip()):
-            wrong.append(f"{name} is neither shown nor open")
-        wrong += [f"{name} has {key!r}" for key in entry if key not in ("says", "shown", "open")]
-    return wrong
+            problems.append(f"{name} is shown by no list of references")
+        if not isinstance(open_part, str) or not (references or open_part.strip()):
+            problems.append(f"{name} is neither shown nor open")
+        problems += [f"{name} has {key!r}" for key in entry if key not in ("says", "shown", "open")]
+    return problems
 
 
-def leading_nowhere(documents: Documents, root: Path) -> list[str]:
+def dead_references(documents: Documents, root: Path) -> list[str]:
     """References to what is not there."""
-    found = [(name, missing(each, root)) for name, entry in entries(documents) for each in entry.get("shown", ())]
-    return [f"{name}: {why}" for name, why in found if why]
+    reasons = [(name, why_missing(each, root)) for name, entry in entries(documents) for each in entry.get("shown", ())]
+    return [f"{name}: {reason}" for name, reason in reasons if reason]
 
 
-def lost(once: Iterable[str], documents: Documents, root: Path) -> list[str]:
+def no_longer_shown(once: Iterable[str], documents: Documents, root: Path) -> list[str]:
     """What was shown once and is shown no more, by anything that is there."""
-    known = dict(entries(documents))
-    references = {name: known.get(name, {}).get("shown", ()) for name in once}
-    return [name for name, some in references.items() if all(missing(each, root) for each in some)]
+    entry_by_name = dict(entries(documents))
+    references = {name: entry_by_name.get(name, {}).get("shown", ()) for name in once}
+    return [
+        name
+        for name, references_of_name in references.items()
+        if all(why_missing(each, root) for each in references_of_name)
+    ]
 
 
 def not_noted(once: Sequence[str], documents: Documents) -> list[str]:
@@ -138,25 +142,25 @@ def not_noted(once: Sequence[str], documents: Documents) -> list[str]:
     return [name for name, entry in entries(documents) if entry.get("shown") and name not in once]
 
 
-def miscounted(names: Iterable[str], prefix: str, rows: int, claims: int) -> list[str]:
+def id_differences(names: Iterable[str], prefix: str, rows: int, claims: int) -> list[str]:
     """IDs that a document should have and has not, or has and should not."""
-    asked = {f"{prefix}-{number:02d}" for number in range(1, rows + 1)}
-    claimed = {f"C-{prefix}-{number}" for number in range(1, claims + 1)}
-    return sorted((asked | claimed) ^ set(names))
+    requirement_ids = {f"{prefix}-{number:02d}" for number in range(1, rows + 1)}
+    claim_ids = {f"C-{prefix}-{number}" for number in range(1, claims + 1)}
+    return sorted((requirement_ids | claim_ids) ^ set(names))
 
 
-def mentioned(value: Any, pattern: re.Pattern[str]) -> set[str]:
+def find_ids(value: Any, pattern: re.Pattern[str]) -> set[str]:
     """Every ID in a result, wherever in it."""
     if isinstance(value, str):
         return set(pattern.findall(value))
     inside = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
-    return set().union(*(mentioned(each, pattern) for each in inside))
+    return set().union(*(find_ids(each, pattern) for each in inside))
 
 
-def without_place(names: Iterable[str], page: str) -> list[str]:
+def ids_without_anchor(names: Iterable[str], page: str) -> list[str]:
     """IDs that the page has no anchor for."""
-    there = set(NAMED.findall(page))
-    return sorted(name for name in names if name.lower() not in there)
+    anchors_on_page = set(NAMED.findall(page))
+    return sorted(name for name in names if name.lower() not in anchors_on_page)
 
 
 # The lists as they are.
@@ -169,7 +173,7 @@ def documents(hook: Any) -> Documents:
 
 @pytest.fixture
 def page(hook: Any) -> str:
-    return hook("figures").rendered((ROOT / "docs" / "requirements.md").read_text(encoding="utf-8"))
+    return hook("figures").fill_in((ROOT / "docs" / "requirements.md").read_text(encoding="utf-8"))
 
 
 def test_every_entry_says_what_it_asks_for_and_is_shown_or_open(documents: Documents) -> None:
@@ -177,11 +181,11 @@ def test_every_entry_says_what_it_asks_for_and_is_shown_or_open(documents: Docum
 
 
 def test_every_reference_leads_to_what_is_there(documents: Documents) -> None:
-    assert leading_nowhere(documents, ROOT) == []
+    assert dead_references(documents, ROOT) == []
 
 
 def test_what_was_shown_once_is_shown_still(hook: Any, documents: Documents) -> None:
-    assert lost(hook("requirements").once_shown(), documents, ROOT) == []
+    assert no_longer_shown(hook("requirements").once_shown(), documents, ROOT) == []
 
 
 def test_what_is_shown_is_written_down(hook: Any, documents: Documents) -> None:
@@ -192,7 +196,7 @@ def test_what_is_shown_is_written_down(hook: Any, documents: Documents) -> None:
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_document_has_all_of_its_requirements_and_claims(documents: Documents, name: str) -> None:
-    assert miscounted(documents.get(name, {}), *NUMBERS[name]) == []
+    assert id_differences(documents.get(name, {}), *NUMBERS[name]) == []
 
 
 def test_there_are_no_other_documents(hook: Any) -> None:
@@ -209,8 +213,11 @@ def test_the_page_has_a_place_for_every_entry_and_no_other(documents: Documents,
 def test_every_id_of_a_replication_and_of_its_result_has_a_place_on_the_page(hook: Any, page: str) -> None:
     pattern = hook("addresses").REQUIREMENT
     results = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS]
-    asked = [[*each.rows, *(claim.name for claim in each.claims)] for each in hook("replications").artefacts().values()]
-    assert without_place(mentioned([results, asked], pattern), page) == []
+    ids = [
+        [*each.requirements, *(claim.name for claim in each.claims)]
+        for each in hook("replications").artefacts().values()
+    ]
+    assert ids_without_anchor(find_ids([results, ids], pattern), page) == []
 
 
 # The checks, and the page, on examples.
@@ -221,7 +228,7 @@ PARTLY = {"says": "B.", "shown": ["docs/a.md"], "open": "The <other> half."}
 OPEN = {"says": "C | D.", "shown": [], "open": "Not built."}
 
 
-def made(**entries: Mapping[str, Any]) -> Documents:
+def make_documents(**entries: Mapping[str, Any]) -> Documents:
     return {"foundations": {name.replace("_", "-"): entry for name, entry in entries.items()}}
 
 
@@ -246,7 +253,7 @@ def tree(tmp_path: Path) -> Path:
     [*SHOWN["shown"], "tests/test_a.py::test_two", "docs/a.md", "docs/a.md#a-page", "docs/a.md#own", "docs/a.md#here"],
 )
 def test_a_reference_that_leads_somewhere(reference: str, tree: Path) -> None:
-    assert missing(reference, tree) == ""
+    assert why_missing(reference, tree) == ""
 
 
 @pytest.mark.parametrize(
@@ -269,16 +276,16 @@ def test_a_reference_that_leads_somewhere(reference: str, tree: Path) -> None:
     ],
 )
 def test_a_reference_that_leads_nowhere(reference: str, tree: Path) -> None:
-    assert missing(reference, tree) != ""
-    assert len(leading_nowhere(made(NN_01={"says": "A.", "shown": [reference]}), tree)) == 1
+    assert why_missing(reference, tree) != ""
+    assert len(dead_references(make_documents(NN_01={"says": "A.", "shown": [reference]}), tree)) == 1
 
 
 def test_a_result_that_git_does_not_keep_leads_nowhere(tree: Path) -> None:
     subprocess.run(["git", "-C", str(tree), "init", "--quiet"], check=True)
-    assert missing("results/a.json", tree) == "results/a.json is not committed"
+    assert why_missing("results/a.json", tree) == "results/a.json is not committed"
     subprocess.run(["git", "-C", str(tree), "add", "results"], check=True)
     committed.cache_clear()
-    assert missing("results/a.json", tree) == ""
+    assert why_missing("results/a.json", tree) == ""
 
 
 @pytest.mark.parametrize(
@@ -298,19 +305,22 @@ def test_a_result_that_git_does_not_keep_leads_nowhere(tree: Path) -> None:
     ],
 )
 def test_an_entry_that_is_malformed(entry: Mapping[str, Any]) -> None:
-    assert malformed(made(NN_01=entry)) != []
+    assert malformed(make_documents(NN_01=entry)) != []
 
 
 def test_entries_that_are_well_formed() -> None:
-    assert malformed(made(NN_01=SHOWN, NN_02=PARTLY, NN_03=OPEN, NN_04={"says": "a" * 160, "open": "All."})) == []
+    assert (
+        malformed(make_documents(NN_01=SHOWN, NN_02=PARTLY, NN_03=OPEN, NN_04={"says": "a" * 160, "open": "All."}))
+        == []
+    )
 
 
 def test_what_is_shown_no_more_is_missed(tree: Path) -> None:
-    documents = made(NN_01=SHOWN, NN_02=PARTLY, NN_03=OPEN)
-    assert lost(["NN-01", "NN-02"], documents, tree) == []
-    assert lost(["NN-01", "NN-02", "NN-03", "NN-04"], documents, tree) == ["NN-03", "NN-04"]
+    documents = make_documents(NN_01=SHOWN, NN_02=PARTLY, NN_03=OPEN)
+    assert no_longer_shown(["NN-01", "NN-02"], documents, tree) == []
+    assert no_longer_shown(["NN-01", "NN-02", "NN-03", "NN-04"], documents, tree) == ["NN-03", "NN-04"]
     (tree / "docs" / "a.md").unlink()
-    assert lost(["NN-01", "NN-02"], documents, tree) == ["NN-02"]
+    assert no_longer_shown(["NN-01", "NN-02"], documents, tree) == ["NN-02"]
 
 
 def test_what_is_newly_shown_is_noted_and_nothing_is_forgotten(hook: Any, tmp_path: Path) -> None:
@@ -328,39 +338,39 @@ def test_what_is_newly_shown_is_noted_and_nothing_is_forgotten(hook: Any, tmp_pa
 
 
 def test_what_is_missing_or_too_much_is_counted() -> None:
-    whole = ["NN-01", "NN-02", "C-NN-1"]
-    assert miscounted(whole, "NN", 2, 1) == []
-    assert miscounted(whole[1:], "NN", 2, 1) == ["NN-01"]
-    assert miscounted([*whole, "C-NN-2"], "NN", 2, 1) == ["C-NN-2"]
-    assert miscounted(["NN-1", "NN-02", "C-NN-1"], "NN", 2, 1) == ["NN-01", "NN-1"]
-    assert miscounted([], "NN", 1, 1) == ["C-NN-1", "NN-01"]
+    complete_ids = ["NN-01", "NN-02", "C-NN-1"]
+    assert id_differences(complete_ids, "NN", 2, 1) == []
+    assert id_differences(complete_ids[1:], "NN", 2, 1) == ["NN-01"]
+    assert id_differences([*complete_ids, "C-NN-2"], "NN", 2, 1) == ["C-NN-2"]
+    assert id_differences(["NN-1", "NN-02", "C-NN-1"], "NN", 2, 1) == ["NN-01", "NN-1"]
+    assert id_differences([], "NN", 1, 1) == ["C-NN-1", "NN-01"]
 
 
 def test_ids_are_found_wherever_a_result_has_them(hook: Any) -> None:
     pattern = hook("addresses").REQUIREMENT
     result = {"rows": ["WU-01", "G-14"], "by C-RB-2": [{"words": "as in HWA-09, not XWU-3"}], "seeds": [1, None, 0.5]}
-    assert mentioned(result, pattern) == {"WU-01", "C-RB-2", "HWA-09"}
+    assert find_ids(result, pattern) == {"WU-01", "C-RB-2", "HWA-09"}
 
 
 def test_an_id_without_a_place_is_named() -> None:
-    assert without_place(["WU-01", "C-WU-1", "WU-1"], '<a id="wu-01"></a>WU-01 C-WU-1') == ["C-WU-1", "WU-1"]
+    assert ids_without_anchor(["WU-01", "C-WU-1", "WU-1"], '<a id="wu-01"></a>WU-01 C-WU-1') == ["C-WU-1", "WU-1"]
 
 
 def test_documents_are_read_in_their_order(hook: Any, tmp_path: Path) -> None:
     (tmp_path / "robustness.toml").write_text('[RB-01]\nsays = "A."\nshown = []\nopen = "All."\n')
     (tmp_path / "foundations.toml").write_text('[NN-01]\nsays = "B."\nshown = ["docs/a.md"]\n')
-    found = hook("requirements").read(tmp_path)
-    assert list(found) == ["foundations", "robustness"]
-    assert found["foundations"] == {"NN-01": {"says": "B.", "shown": ["docs/a.md"]}}
-    assert list(hook("requirements").shown(found)) == ["NN-01"]
+    all_entries = hook("requirements").read(tmp_path)
+    assert list(all_entries) == ["foundations", "robustness"]
+    assert all_entries["foundations"] == {"NN-01": {"says": "B.", "shown": ["docs/a.md"]}}
+    assert list(hook("requirements").shown_ids(all_entries)) == ["NN-01"]
 
 
 def test_a_row_has_its_anchor_its_words_and_its_links(hook: Any) -> None:
-    requirements, known = hook("requirements"), hook("replications").artefacts()
-    name, artefact = next(iter(known.items()))
-    shown = {"says": "A.", "shown": [f"results/{name}.json", "results/bench/a.json", "tests/test_a.py::test_one"]}
-    documents = made(NN_01=shown, NN_02={**PARTLY, "shown": ["docs/a-page.md#on-draws"]}, C_NN_3=OPEN)
-    text = requirements.sections(documents, known)
+    requirements, artefacts = hook("requirements"), hook("replications").artefacts()
+    name, artefact = next(iter(artefacts.items()))
+    entry = {"says": "A.", "shown": [f"results/{name}.json", "results/bench/a.json", "tests/test_a.py::test_one"]}
+    documents = make_documents(NN_01=entry, NN_02={**PARTLY, "shown": ["docs/a-page.md#on-draws"]}, C_NN_3=OPEN)
+    text = requirements.sections(documents, artefacts)
     link = hook("addresses").link(artefact)
     plain = text.replace("<wbr>", "").replace("&#95;", "_")
     files = "<code>results/bench/a.json</code><br><code>tests/test_a.py::test_one</code>"

@@ -90,10 +90,10 @@ def test_a_net_in_evaluation_mode_learns_as_one_in_training_mode() -> None:
 
 
 def test_nets_in_different_modes_are_no_fleet() -> None:
-    one, other = with_backbone(), with_backbone()
-    one[0].eval()
+    evaluating, training = with_backbone(), with_backbone()
+    evaluating[0].eval()
     with pytest.raises(BadInput, match="training mode in one of them and in evaluation mode in another"):
-        doxa.fleet([one, other], rows(), learners=learners.point(), seeds=[1, 2], **KEYS)
+        doxa.fleet([evaluating, training], rows(), learners=learners.point(), seeds=[1, 2], **KEYS)
 
 
 class Enough(Exception):
@@ -111,57 +111,57 @@ def test_a_checkpoint_on_an_epoch_s_last_step_has_the_epoch(
     keys = {**KEYS, "epochs": 6, "lr": 0.3, "validation": (x[:20], 1 - y[:20]), "patience": patience}
     learner = LEARNERS["variational"]
     whole = doxa.fit(net, (x, y), learner=learner, checkpoint=tmp_path / "whole", checkpoint_steps=3, **keys)
-    seen: list[int] = []
+    epochs_seen: list[int] = []
 
     def watch(belief: doxa.Belief) -> dict[str, float]:
-        seen.append(len(belief.record.history))
-        if where == "watch" and len(seen) == 2:
+        epochs_seen.append(len(belief.record.history))
+        if where == "watch" and len(epochs_seen) == 2:
             raise Enough
         return {}
 
     if where == "validation":
-        from doxa.engine.epochs import Epochs
+        from doxa.engine.epochs import EpochMonitor
 
-        validate, times = Epochs.validate, [0]
+        validate, times = EpochMonitor.validate, [0]
 
-        def failing(monitor: Epochs, members: Sequence[int]) -> dict[int, float]:
+        def failing(monitor: EpochMonitor, members: Sequence[int]) -> dict[int, float]:
             times[0] += 1
             if times[0] == 2:
                 raise Enough
             return validate(monitor, members)
 
-        monkeypatch.setattr(Epochs, "validate", failing)
+        monkeypatch.setattr(EpochMonitor, "validate", failing)
     with pytest.raises(Enough):  # three steps an epoch: the sixth is the last of the second
         doxa.fit(net, (x, y), learner=learner, checkpoint=tmp_path / "cut", checkpoint_steps=3, watch=watch, **keys)
     monkeypatch.undo()
-    found = doxa.fit(net, (x, y), learner=learner, checkpoint=tmp_path / "cut", resume=True, **keys)
-    assert found.record.history == whole.record.history
+    resumed = doxa.fit(net, (x, y), learner=learner, checkpoint=tmp_path / "cut", resume=True, **keys)
+    assert resumed.record.history == whole.record.history
     assert (tmp_path / "whole/belief.doxa").read_bytes() == (tmp_path / "cut/belief.doxa").read_bytes()
 
 
 @dataclass(frozen=True)
-class Noted:
+class NotingEngine:
     """An engine whose exchange notes what it is asked to have evaluated."""
 
-    asked: list[int] = field(default_factory=list, compare=False)
+    generations: list[int] = field(default_factory=list, compare=False)
     parts: int = 2
     leads: bool = True
 
     @contextmanager
-    def working(self, copy: Any) -> Iterator[Any]:
+    def start_workers(self, copy: Any) -> Iterator[Any]:
         def exchange(generation: int, evaluate: Any, blocks: Sequence[slice]) -> list[Tensor | None]:
-            self.asked.append(generation)
+            self.generations.append(generation)
             return [evaluate(block) for block in blocks]
 
         yield exchange
 
 
 def test_a_searched_ensemble_has_its_workers() -> None:
-    engine = Noted()
+    engine = NotingEngine()
     learner = learners.ensemble(search.learner(search.weight_space(), size=6, engine=engine), 2)
     doxa.fit(doxa.nets.mlp(4, (3,), 2), rows(), learner=learner, **KEYS)
     # Three epochs of three steps, a generation of each of both nets a step.
-    assert engine.asked == list(range(18))
+    assert engine.generations == list(range(18))
 
 
 def test_one_that_works_in_other_processes_learns_what_it_learns_alone(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from torch.func import functional_call
 import doxa
 from doxa import kl_weights, likelihoods, rates
 from doxa.contracts import Batch, Estimate, Moment, Problem
-from doxa.engine import run as driven
+from doxa.engine import run as run_module
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Group, Parameter, State
 from doxa.engine.recipes import GradientRows, materialised
@@ -49,7 +49,7 @@ class Halves:
             Parameter("b", self.b, group=Group("odd", odd)),
         ]
         self.rows = torch.zeros_like(self.a)
-        self.seen = torch.zeros(len(self.a), 1)  # batches that were looked at, whoever rests
+        self.batches_seen = torch.zeros(len(self.a), 1)  # batches that were looked at, whoever rests
 
     def evaluate(self, batch: Batch, context: StepContext) -> Tensor:
         losses = []
@@ -59,7 +59,7 @@ class Halves:
             loss = -self.problem.likelihood.log_prob(output, batch.y[k], {}).mean()
             self.rows[k] = torch.autograd.grad(loss, w)[0]
             losses.append(loss.detach())
-        self.seen += 1
+        self.batches_seen += 1
         return torch.stack(losses)
 
     def slopes(self, context: StepContext, prior: bool = True) -> list[GradientRows]:
@@ -71,10 +71,10 @@ class Halves:
         return Points(a + b, {s.name: "halves" for s in self.problem.layout.slots})
 
     def report(self, nets: Sequence[int]) -> list[dict[str, float]]:
-        return [{"seen": float(self.seen[k])} for k in nets]
+        return [{"seen": float(self.batches_seen[k])} for k in nets]
 
     def state(self) -> State:
-        return State({"a": self.a, "b": self.b}, {"seen": self.seen})
+        return State({"a": self.a, "b": self.b}, {"seen": self.batches_seen})
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +121,8 @@ class SignStepper:
         for group, p in enumerate(gradient.parameters):
             step = (context.rates[group] * context.numbers["factor"])[:, None] * slopes[p.name].sign()
             p.values.sub_(torch.where(context.active(group), step, 0))
-            told = torch.as_tensor(context.scalars[group][0], dtype=torch.float32)
-            self.counts[p.name].copy_(torch.where(context.active(group), told, self.counts[p.name]))
+            group_step = torch.as_tensor(context.scalars[group][0], dtype=torch.float32)
+            self.counts[p.name].copy_(torch.where(context.active(group), group_step, self.counts[p.name]))
 
     def state(self) -> State:
         return State({f"counts.{name}": t for name, t in self.counts.items()})
@@ -136,7 +136,7 @@ class SignStepper:
 class Middle:
     """The middle between the first and the last state."""
 
-    def start(self, gradient: Halves, journey: Any) -> MiddleCollector:
+    def start(self, gradient: Halves, setup: Any) -> MiddleCollector:
         return MiddleCollector(gradient)
 
 
@@ -170,7 +170,7 @@ class MiddleCollector:
 
 
 @dataclass(frozen=True)
-class Own:
+class CustomLearner:
     """A recipe of the three."""
 
     prior: None = None
@@ -179,13 +179,13 @@ class Own:
     nets = 1
     kind = ("own",)
 
-    def start(self, problem: Problem, fleet: Sequence[Own]) -> Halves:
+    def start(self, problem: Problem, fleet: Sequence[CustomLearner]) -> Halves:
         return Halves(problem)
 
-    def optimiser(self, fleet: Sequence[Own]) -> Signs:
+    def optimiser(self, fleet: Sequence[CustomLearner]) -> Signs:
         return Signs()
 
-    def collector(self, fleet: Sequence[Own]) -> Middle:
+    def collector(self, fleet: Sequence[CustomLearner]) -> Middle:
         return Middle()
 
 
@@ -201,19 +201,19 @@ def net() -> nn.Module:
 
 
 KEYS = {"likelihood": likelihoods.gaussian(1.0), "epochs": 4, "batch_size": 8, "lr": 0.1, "progress": False}
-fit = partial(doxa.fit, learner=Own(), **KEYS)
+fit = partial(doxa.fit, learner=CustomLearner(), **KEYS)
 SEEDS = [1, 2, 3]
 
 
 def by_hand(seed: int) -> tuple[Tensor, list[float]]:
     """The same written out: the belief's mean, and the NLLs of the epochs."""
     belief = doxa.fit(net(), rows(), learner=doxa.learners.point(), seed=seed, **{**KEYS, "epochs": 1, "lr": 1e-30})
-    from doxa.engine.feed import InMemory
-    from doxa.engine.sources import Shuffled
+    from doxa.engine.feed import InMemoryFeed
+    from doxa.engine.sources import ShuffledSource
     from doxa.random.keys import seed_of
 
-    words = torch.tensor([seed_of((seed, "net", 0))])
-    source = Shuffled(InMemory(*rows(), 8), words)
+    net_seeds = torch.tensor([seed_of((seed, "net", 0))])
+    source = ShuffledSource(InMemoryFeed(*rows(), 8), net_seeds)
     a, b = belief.posterior.mean.clone(), torch.zeros(3)
     first, losses = None, []
     for step in range(12):
@@ -242,31 +242,35 @@ def test_it_learns_through_fit_what_it_learns_by_hand() -> None:
 
 def test_a_fleet_and_an_ensemble_have_it_as_alone() -> None:
     alone = [fit(net(), rows(), seed=s).posterior.mean for s in SEEDS]
-    found = doxa.fleet(net(), rows(), learners=Own(), seeds=SEEDS, **KEYS)
-    for one, other in zip(found, alone, strict=True):
-        torch.testing.assert_close(one.posterior.mean, other)
-    both = doxa.fit(net(), rows(), learner=doxa.learners.ensemble(Own(), 2, restart=False), seed=1, **KEYS)
-    assert both.posterior.weights.shape == (2, 3)
-    torch.testing.assert_close(both.posterior.weights[0], alone[0])
-    assert not torch.equal(both.posterior.weights[1], both.posterior.weights[0]), "an order of its own"
+    beliefs = doxa.fleet(net(), rows(), learners=CustomLearner(), seeds=SEEDS, **KEYS)
+    for belief, mean in zip(beliefs, alone, strict=True):
+        torch.testing.assert_close(belief.posterior.mean, mean)
+    ensemble = doxa.fit(
+        net(), rows(), learner=doxa.learners.ensemble(CustomLearner(), 2, restart=False), seed=1, **KEYS
+    )
+    assert ensemble.posterior.weights.shape == (2, 3)
+    torch.testing.assert_close(ensemble.posterior.weights[0], alone[0])
+    assert not torch.equal(ensemble.posterior.weights[1], ensemble.posterior.weights[0]), "an order of its own"
 
 
 def test_groups_count_their_own_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[SignStepper] = []
+    steppers: list[SignStepper] = []
     start = Signs.start
-    monkeypatch.setattr(Signs, "start", lambda self, gradient: made.append(start(self, gradient)) or made[-1])
+    monkeypatch.setattr(Signs, "start", lambda self, gradient: steppers.append(start(self, gradient)) or steppers[-1])
     fit(net(), rows(), epochs=3)  # nine steps
-    assert float(made[0].counts["a"]) == 5
-    assert float(made[0].counts["b"]) == 4
+    assert float(steppers[0].counts["a"]) == 5
+    assert float(steppers[0].counts["b"]) == 4
 
 
 def test_it_is_recorded_as_it_is_written(record: Record) -> None:
     """On stand-ins for a GPU's graphs; what moves while nobody steps is put back after warming up."""
-    written = doxa.fleet(net(), rows(), learners=Own(), seeds=SEEDS, **KEYS)
+    written = doxa.fleet(net(), rows(), learners=CustomLearner(), seeds=SEEDS, **KEYS)
     warmed = record()
-    for one, other in zip(doxa.fleet(net(), rows(), learners=Own(), seeds=SEEDS, **KEYS), written, strict=True):
-        torch.testing.assert_close(one.posterior.mean, other.posterior.mean)
-        assert [r["seen"] for r in one.record.history] == [r["seen"] for r in other.record.history]
+    for recorded, written_belief in zip(
+        doxa.fleet(net(), rows(), learners=CustomLearner(), seeds=SEEDS, **KEYS), written, strict=True
+    ):
+        torch.testing.assert_close(recorded.posterior.mean, written_belief.posterior.mean)
+        assert [r["seen"] for r in recorded.record.history] == [r["seen"] for r in written_belief.record.history]
     assert warmed == [8, 8, 4, 4]
 
 
@@ -296,31 +300,40 @@ def test_it_resumes_to_the_byte(
 def test_an_average_counts_every_group_s_steps() -> None:
     """A net is awake where any group of its parameters is."""
     averaged = {
-        name: doxa.fit(net(), rows(), learner=Averaged(keeps=keeps), **KEYS).posterior.mean
-        for name, keeps in (("mean", doxa.collectors.average(0.0, 1)), ("last", doxa.collectors.last()))
+        name: doxa.fit(net(), rows(), learner=Averaged(collector_settings=settings), **KEYS).posterior.mean
+        for name, settings in (("mean", doxa.collectors.average(0.0, 1)), ("last", doxa.collectors.last()))
     }
-    seen: list[Tensor] = []
+    means: list[Tensor] = []
 
     def watch(belief: doxa.Belief) -> dict[str, float]:
-        seen.append(belief.posterior.mean.clone())
+        means.append(belief.posterior.mean.clone())
         return {}
 
-    doxa.fit(net(), rows(), learner=Averaged(keeps=doxa.collectors.last()), **{**KEYS, "batch_size": 20}, watch=watch)
+    doxa.fit(
+        net(),
+        rows(),
+        learner=Averaged(collector_settings=doxa.collectors.last()),
+        **{**KEYS, "batch_size": 20},
+        watch=watch,
+    )
     of_epochs = doxa.fit(
-        net(), rows(), learner=Averaged(keeps=doxa.collectors.average(0.0, 1)), **{**KEYS, "batch_size": 20}
+        net(),
+        rows(),
+        learner=Averaged(collector_settings=doxa.collectors.average(0.0, 1)),
+        **{**KEYS, "batch_size": 20},
     ).posterior.mean
-    torch.testing.assert_close(of_epochs, torch.stack(seen).mean(0))
+    torch.testing.assert_close(of_epochs, torch.stack(means).mean(0))
     assert not torch.equal(averaged["mean"], averaged["last"])
 
 
 @dataclass(frozen=True)
-class Averaged(Own):
+class Averaged(CustomLearner):
     """The same with a collector of Doxa's."""
 
-    keeps: Any = None
+    collector_settings: Any = None
 
-    def collector(self, fleet: Sequence[Own]) -> Any:
-        return self.keeps
+    def collector(self, fleet: Sequence[CustomLearner]) -> Any:
+        return self.collector_settings
 
 
 @dataclass(frozen=True)
@@ -342,24 +355,24 @@ class Both:
 
 @pytest.mark.parametrize("optimiser", [doxa.optimisers.adam(), doxa.optimisers.sgd(0.5), torch.optim.Adam])
 def test_steppers_take_recipes_of_several_parameters(optimiser: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Own, "optimiser", lambda self, fleet: None)
+    monkeypatch.setattr(CustomLearner, "optimiser", lambda self, fleet: None)
     apart = fit(net(), rows(), optimiser=optimiser).posterior.mean
     monkeypatch.setattr(Halves, "slopes", lambda self, context, prior=True: [Both(self)])
     assert torch.equal(fit(net(), rows(), optimiser=optimiser).posterior.mean, apart)
 
 
 def test_what_cannot_be_recorded_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Own, "start", lambda self, problem, fleet: Halves(problem, "halves like to be seen"))
-    seen: list[str | None] = []
-    monkeypatch.setattr(driven, "captured", lambda run, steps: seen.append(driven_why(run)))
+    monkeypatch.setattr(CustomLearner, "start", lambda self, problem, fleet: Halves(problem, "halves like to be seen"))
+    reasons: list[str | None] = []
+    monkeypatch.setattr(run_module, "make_recording", lambda run, steps: reasons.append(reason_not_recordable(run)))
     fit(net(), rows(), epochs=1)
-    assert seen == ["halves like to be seen"]
+    assert reasons == ["halves like to be seen"]
 
 
-def driven_why(run: Any) -> str | None:
-    from doxa.engine.capture import why_not
+def reason_not_recordable(run: Any) -> str | None:
+    from doxa.engine.capture import why_not_recordable
 
-    return why_not(run)
+    return why_not_recordable(run)
 
 
 def test_parts_refuse_partners_they_cannot_serve() -> None:
@@ -369,4 +382,4 @@ def test_parts_refuse_partners_they_cannot_serve() -> None:
     with pytest.raises(BadInput, match="an average is one of weights, and 'rho' holds scales"):
         doxa.fit(net(), rows(), learner=doxa.learners.swa(variational), **KEYS)
     with pytest.raises(BadInput, match="takes steps of its own, Signs's: leave optimiser= out"):
-        doxa.fit(net(), rows(), learner=Own(), optimiser=doxa.optimisers.adam(), **KEYS)
+        doxa.fit(net(), rows(), learner=CustomLearner(), optimiser=doxa.optimisers.adam(), **KEYS)

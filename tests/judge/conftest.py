@@ -11,7 +11,7 @@ from torch import nn
 
 from doxa.posteriors.mean_field import MeanField, inverse_softplus
 from doxa.predict.belief import Belief
-from doxa.weights.layout import constants, lay_out
+from doxa.weights.layout import lay_out, untrained_tensors
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def believe(net: nn.Module, likelihood: Any, scale: float = 0.05, gain: float = 
     layout, flat = lay_out(net, extra=likelihood.parameters(torch.zeros(1, 1)))
     scales = torch.full((layout.random,), scale)
     posterior = MeanField(flat * gain, inverse_softplus(scales))
-    return Belief(net, likelihood, posterior, layout, (constants(net),), prior=prior)
+    return Belief(net, likelihood, posterior, layout, (untrained_tensors(net),), prior=prior)
 
 
 @pytest.fixture

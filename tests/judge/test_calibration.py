@@ -79,10 +79,10 @@ def test_all_classes_agrees_with_scikit_learn():
     p, y = random_table(0)
     table = reliability_all_classes(p, y, bins=10)
     hit = torch.nn.functional.one_hot(y, 5).flatten()
-    share, said = calibration_curve(hit, p.flatten(), n_bins=10)
+    share, mean_score = calibration_curve(hit, p.flatten(), n_bins=10)
     full = table.count > 0
     assert table.accuracy[full].tolist() == pytest.approx(share.tolist())
-    assert table.confidence[full].tolist() == pytest.approx(said.tolist())
+    assert table.confidence[full].tolist() == pytest.approx(mean_score.tolist())
 
 
 def test_adaptive_bins_hold_equally_many_rows():

@@ -42,8 +42,8 @@ def test_agrees_with_numerical_integration(seed):
 def test_one_gaussian_has_the_known_form():
     location, scale, y = torch.tensor([[1.0]]), torch.tensor(2.0), torch.tensor([2.5])
     z = 0.75
-    known = 2 * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi))
-    assert crps_gaussian_mixture(location, scale, y).value == pytest.approx(known)
+    closed_form = 2 * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi))
+    assert crps_gaussian_mixture(location, scale, y).value == pytest.approx(closed_form)
     assert crps_gaussian_mixture(location, scale, y).error == 0
 
 
@@ -55,12 +55,12 @@ def test_points_without_scale_have_the_sample_form():
 
 def test_chunks_change_nothing(monkeypatch):
     location, scale, y = mixtures(0, rows=50)
-    whole = crps_gaussian_mixture(location, scale, y)
+    unchunked = crps_gaussian_mixture(location, scale, y)
     for pairs in (7 * 16, 12):  # seven rows at a time; three draws of one row
         monkeypatch.setattr(module, "PAIRS", pairs)
-        parts = crps_gaussian_mixture(location, scale, y)
-        assert parts.value == pytest.approx(whole.value, rel=1e-12)
-        assert parts.error == pytest.approx(whole.error, rel=1e-9)
+        chunked = crps_gaussian_mixture(location, scale, y)
+        assert chunked.value == pytest.approx(unchunked.value, rel=1e-12)
+        assert chunked.error == pytest.approx(unchunked.error, rel=1e-9)
 
 
 def test_error_is_the_spread_over_repeated_draws():
@@ -69,9 +69,12 @@ def test_error_is_the_spread_over_repeated_draws():
     slope = torch.linspace(1, 3, 15)
     # Draws shared by all rows, and as far from each other as from y, so that both terms of the score count.
     sets = [slope * torch.randn(30, 1, generator=source) for _ in range(400)]
-    found = [crps_gaussian_mixture(s, scale, y) for s in sets]
-    true, told = np.std([e.value for e in found]), math.sqrt(np.mean([e.error**2 for e in found]))
-    assert told == pytest.approx(true, rel=0.15)
+    estimates = [crps_gaussian_mixture(s, scale, y) for s in sets]
+    true_error, estimated_error = (
+        np.std([e.value for e in estimates]),
+        math.sqrt(np.mean([e.error**2 for e in estimates])),
+    )
+    assert estimated_error == pytest.approx(true_error, rel=0.15)
 
 
 def test_refuses_scales_that_do_not_fit():

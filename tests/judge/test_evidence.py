@@ -15,8 +15,8 @@ from doxa.judge.evidence import evidence
 from doxa.likelihoods import bernoulli, categorical, gaussian, gaussian_per_input
 from doxa.posteriors.delta import Delta
 from doxa.predict.belief import Belief
-from doxa.results import read_result, trouble, write_result
-from doxa.weights.layout import constants, lay_out
+from doxa.results import first_problem, read_result, write_result
+from doxa.weights.layout import lay_out, untrained_tensors
 
 SOURCE = torch.Generator().manual_seed(0)
 X = torch.rand(90, 4, generator=SOURCE)
@@ -32,47 +32,47 @@ def classifier(make_belief, make_mlp) -> Belief:
 
 
 def is_json(result) -> bool:
-    return trouble(json.loads(json.dumps(result, allow_nan=False))) is None
+    return first_problem(json.loads(json.dumps(result, allow_nan=False))) is None
 
 
 def test_scores_and_findings_are_those_of_judge(classifier):
-    found = evidence(classifier, (X, LABELS), name="a", samples=20, seed=3, out_of_distribution=FAR)
-    judged = judge(classifier, (X, LABELS), samples=20, seed=3, out_of_distribution=FAR)
-    for name, estimate in judged.scores.items():
+    result = evidence(classifier, (X, LABELS), name="a", samples=20, seed=3, out_of_distribution=FAR)
+    judgement = judge(classifier, (X, LABELS), samples=20, seed=3, out_of_distribution=FAR)
+    for name, estimate in judgement.scores.items():
         score = {"value": estimate.value, "error": estimate.error, "over": "draws", "count": 20}
-        assert found["scores"][name] == score, name
-    assert found["findings"] == judged.findings
-    assert is_json(found)
+        assert result["scores"][name] == score, name
+    assert result["findings"] == judgement.findings
+    assert is_json(result)
 
 
 def test_classification_sections(classifier):
-    found = evidence(classifier, (X, LABELS), name="a", samples=20, attack_radius=0.3)
+    result = evidence(classifier, (X, LABELS), name="a", samples=20, attack_radius=0.3)
     draws = classifier.predict(X, 20)
     table = reliability(draws.mean, LABELS)
-    assert found["reliability"]["count"] == table.count.tolist()
-    for said, exact in zip(found["reliability"]["confidence"], table.confidence.tolist(), strict=True):
-        assert said is None if math.isnan(exact) else said == pytest.approx(exact, abs=1e-6)
+    assert result["reliability"]["count"] == table.count.tolist()
+    for confidence, exact in zip(result["reliability"]["confidence"], table.confidence.tolist(), strict=True):
+        assert confidence is None if math.isnan(exact) else confidence == pytest.approx(exact, abs=1e-6)
     curve = pruning_curve(classifier, (X, LABELS), samples=20)
-    assert found["pruning"] == {"share": curve["fraction"], "error": curve["error"]}
-    assert found["scores"]["error_pruned_95"]["value"] == curve["error"][curve["fraction"].index(0.95)]
+    assert result["pruning"] == {"share": curve["fraction"], "error": curve["error"]}
+    assert result["scores"]["error_pruned_95"]["value"] == curve["error"][curve["fraction"].index(0.95)]
     edges, counts = signal_to_noise_histogram(classifier)
-    assert found["signal_to_noise"]["edges"] == edges
-    assert sum(found["signal_to_noise"]["count"]) == sum(map(sum, counts.values())) == classifier.layout.random
-    attacked = robustness(classifier, (X, LABELS), found["attack"]["radius"], samples=20)
-    assert found["attack"]["accuracy"] == pytest.approx(attacked["accuracy"])
-    assert found["attack"]["radius"][-1] == 0.3
-    assert found["scores"]["accuracy_attacked"]["value"] == attacked["accuracy"][-1]
+    assert result["signal_to_noise"]["edges"] == edges
+    assert sum(result["signal_to_noise"]["count"]) == sum(map(sum, counts.values())) == classifier.layout.random
+    attacked = robustness(classifier, (X, LABELS), result["attack"]["radius"], samples=20)
+    assert result["attack"]["accuracy"] == pytest.approx(attacked["accuracy"])
+    assert result["attack"]["radius"][-1] == 0.3
+    assert result["scores"]["accuracy_attacked"]["value"] == attacked["accuracy"][-1]
     about = {"name": "data", "rows": 90, "task": "classification", "classes": ["0", "1", "2"]}
-    assert {k: v for k, v in found["data"].items() if k != "digest"} == about
+    assert {k: v for k, v in result["data"].items() if k != "digest"} == about
 
 
 def test_entropies_inside_and_outside(classifier):
-    found = evidence(classifier, (X, LABELS), name="a", samples=20, out_of_distribution=FAR)["entropy"]
-    assert found["edges"][0] == 0
-    assert found["edges"][-1] == pytest.approx(math.log(3))
-    assert (sum(found["inside"]), sum(found["outside"])) == (90, 40)
-    middles = [(a + b) / 2 for a, b in zip(found["edges"], found["edges"][1:], strict=False)]
-    mean = sum(m * n for m, n in zip(middles, found["inside"], strict=True)) / 90
+    entropy = evidence(classifier, (X, LABELS), name="a", samples=20, out_of_distribution=FAR)["entropy"]
+    assert entropy["edges"][0] == 0
+    assert entropy["edges"][-1] == pytest.approx(math.log(3))
+    assert (sum(entropy["inside"]), sum(entropy["outside"])) == (90, 40)
+    middles = [(a + b) / 2 for a, b in zip(entropy["edges"], entropy["edges"][1:], strict=False)]
+    mean = sum(m * n for m, n in zip(middles, entropy["inside"], strict=True)) / 90
     assert mean == pytest.approx(float(classifier.predict(X, 20).entropy().mean()), abs=math.log(3) / 30)
     assert "outside" not in evidence(classifier, (X, LABELS), name="a", samples=5)["entropy"]
 
@@ -82,19 +82,19 @@ def test_the_least_sure_images_come_first(channels, make_belief, make_mlp):
     images = IMAGES.expand(30, channels, 2, 2).contiguous()
     net = nn.Sequential(nn.Flatten(), make_mlp(4 * channels, 3))
     belief = make_belief(net, categorical(), gain=3.0)
-    found = evidence(
+    result = evidence(
         belief, (images, LABELS[:30]), name="a", samples=10, about={"name": "x", "classes": ["r", "g", "b"]}
     )
     draws = belief.predict(images, 10)
     order = draws.entropy().argsort(descending=True)
-    assert len(found["unsure"]) == 6
-    for row, i in zip(found["unsure"], order, strict=False):
+    assert len(result["unsure"]) == 6
+    for row, i in zip(result["unsure"], order, strict=False):
         assert row["label"] == int(LABELS[i])
         assert row["probabilities"] == pytest.approx(draws.mean[i].tolist(), abs=1e-4)
-        wanted = images[i, 0] if channels == 1 else images[i].movedim(0, -1)
-        assert torch.allclose(torch.tensor(row["image"]), wanted, atol=1e-4)
-    assert found["data"]["classes"] == ["r", "g", "b"]
-    assert is_json(found)
+        expected = images[i, 0] if channels == 1 else images[i].movedim(0, -1)
+        assert torch.allclose(torch.tensor(row["image"]), expected, atol=1e-4)
+    assert result["data"]["classes"] == ["r", "g", "b"]
+    assert is_json(result)
 
 
 @pytest.mark.parametrize("likelihood", [gaussian(0.3), gaussian_per_input()])
@@ -102,43 +102,43 @@ def test_regression_over_one_input(likelihood, make_belief, make_mlp):
     outputs = 2 if likelihood == gaussian_per_input() else 1
     belief = make_belief(make_mlp(1, outputs), likelihood, scale=0.2)
     y = LINE.sin()
-    found = evidence(belief, (LINE, y), name="a", samples=20, train=(LINE[10:20], y[10:20]), truth=(2 * LINE, y))
+    result = evidence(belief, (LINE, y), name="a", samples=20, train=(LINE[10:20], y[10:20]), truth=(2 * LINE, y))
     draws = belief.predict(LINE, 20)
-    for level, held in zip(found["intervals"]["level"], found["intervals"]["coverage"], strict=True):
-        assert held == float(coverage(y, draws.quantile((1 - level) / 2), draws.quantile((1 + level) / 2)))
-    band = found["band"]
+    for level, covered in zip(result["intervals"]["level"], result["intervals"]["coverage"], strict=True):
+        assert covered == float(coverage(y, draws.quantile((1 - level) / 2), draws.quantile((1 + level) / 2)))
+    band = result["band"]
     assert (band["x"][0], band["x"][-1]) == (-2, 2), "as far as the truth reaches"
-    there = belief.predict(torch.tensor(band["x"])[:, None], 20)
-    assert band["mean"] == pytest.approx(there.mean.flatten().tolist(), abs=1e-3)
-    assert band["lower"] == pytest.approx(there.quantile(0.05).flatten().tolist(), abs=1e-3)
-    assert band["upper"] == pytest.approx(there.quantile(0.95).flatten().tolist(), abs=1e-3)
+    grid_draws = belief.predict(torch.tensor(band["x"])[:, None], 20)
+    assert band["mean"] == pytest.approx(grid_draws.mean.flatten().tolist(), abs=1e-3)
+    assert band["lower"] == pytest.approx(grid_draws.quantile(0.05).flatten().tolist(), abs=1e-3)
+    assert band["upper"] == pytest.approx(grid_draws.quantile(0.95).flatten().tolist(), abs=1e-3)
     noise = [(high - low) / 2 for low, high in zip(band["aleatoric_lower"], band["aleatoric_upper"], strict=True)]
-    assert noise == pytest.approx((1.645 * there.aleatoric).flatten().tolist(), rel=1e-3, abs=1e-4)
+    assert noise == pytest.approx((1.645 * grid_draws.aleatoric).flatten().tolist(), rel=1e-3, abs=1e-4)
     assert band["train_x"] == pytest.approx(LINE[10:20].flatten().tolist(), abs=1e-4)
-    assert "rmse" in found["pruning"]
-    assert "rmse_pruned_95" in found["scores"]
-    assert "reliability" not in found
-    assert found["data"]["task"] == "regression"
-    assert is_json(found)
+    assert "rmse" in result["pruning"]
+    assert "rmse_pruned_95" in result["scores"]
+    assert "reliability" not in result
+    assert result["data"]["task"] == "regression"
+    assert is_json(result)
 
 
 def test_intervals_band_and_findings_are_moved_by_the_levels(make_belief, make_mlp):
     """Levels that ask for the half of everything: nothing else tells intervals, width, band and findings what to do."""
     belief, y = make_belief(make_mlp(1, 1), gaussian(0.3), scale=0.2), LINE.sin()
     levels = torch.tensor([[0.0, 0.05, 0.95, 1.0], [0.0, 0.2, 0.7, 1.0]], dtype=torch.float64)
-    found = evidence(belief, (LINE, y), name="a", samples=20, levels=levels)
+    result = evidence(belief, (LINE, y), name="a", samples=20, levels=levels)
     draws = belief.predict(LINE, 20)
     lower, upper = draws.quantile(0.2), draws.quantile(0.7)
-    held = float(coverage(y, lower, upper))
-    assert found["scores"]["coverage_90"]["value"] == held
-    assert found["scores"]["width_90"]["value"] == pytest.approx(float((upper - lower).mean()), rel=1e-5)
-    assert found["intervals"]["coverage"][found["intervals"]["level"].index(0.9)] == held
-    assert any(f"90% intervals hold {held:.1%}" in said for said in found["findings"])
-    band = found["band"]
-    there = belief.predict(torch.tensor(band["x"])[:, None], 20)
-    assert band["lower"] == pytest.approx(there.quantile(0.2).flatten().tolist(), abs=1e-3)
-    assert band["upper"] == pytest.approx(there.quantile(0.7).flatten().tolist(), abs=1e-3)
-    noise = torch.distributions.Normal(there.mean, there.aleatoric)
+    covered = float(coverage(y, lower, upper))
+    assert result["scores"]["coverage_90"]["value"] == covered
+    assert result["scores"]["width_90"]["value"] == pytest.approx(float((upper - lower).mean()), rel=1e-5)
+    assert result["intervals"]["coverage"][result["intervals"]["level"].index(0.9)] == covered
+    assert any(f"90% intervals hold {covered:.1%}" in finding for finding in result["findings"])
+    band = result["band"]
+    grid_draws = belief.predict(torch.tensor(band["x"])[:, None], 20)
+    assert band["lower"] == pytest.approx(grid_draws.quantile(0.2).flatten().tolist(), abs=1e-3)
+    assert band["upper"] == pytest.approx(grid_draws.quantile(0.7).flatten().tolist(), abs=1e-3)
+    noise = torch.distributions.Normal(grid_draws.mean, grid_draws.aleatoric)
     assert band["aleatoric_lower"] == pytest.approx(noise.icdf(torch.tensor(0.2)).flatten().tolist(), abs=1e-3)
     assert band["aleatoric_upper"] == pytest.approx(noise.icdf(torch.tensor(0.7)).flatten().tolist(), abs=1e-3)
 
@@ -163,25 +163,25 @@ def test_a_digest_tells_rows_apart(classifier, make_belief, make_mlp):
 
 def test_many_training_rows_are_thinned(make_belief, make_mlp):
     many = torch.linspace(-1, 1, 1000)[:, None]
-    found = evidence(make_belief(make_mlp(1, 1), gaussian(0.3)), (LINE, LINE), name="a", samples=3, train=(many, many))
-    assert 200 <= len(found["band"]["train_x"]) <= 300
+    result = evidence(make_belief(make_mlp(1, 1), gaussian(0.3)), (LINE, LINE), name="a", samples=3, train=(many, many))
+    assert 200 <= len(result["band"]["train_x"]) <= 300
 
 
 def test_a_point_has_no_signal_to_noise(make_mlp):
     net = make_mlp(4, 3)
     layout, flat = lay_out(net)
-    belief = Belief(net, categorical(), Delta(flat, layout.random), layout, (constants(net),))
-    found = evidence(belief, (X, LABELS), name="plain")
-    assert "signal_to_noise" not in found
-    assert found["scores"]["nll"]["count"] == 1
+    belief = Belief(net, categorical(), Delta(flat, layout.random), layout, (untrained_tensors(net),))
+    result = evidence(belief, (X, LABELS), name="plain")
+    assert "signal_to_noise" not in result
+    assert result["scores"]["nll"]["count"] == 1
 
 
 def test_yes_or_no_and_several_targets(make_belief, make_mlp):
     y = (X[:, :2] > 0.5).float()
-    found = evidence(make_belief(make_mlp(4, 2), bernoulli()), (X, y), name="a", samples=5)
-    assert sum(found["reliability"]["count"]) == 180
-    assert found["data"]["classes"] == ["0", "1"]
-    assert is_json(found)
+    result = evidence(make_belief(make_mlp(4, 2), bernoulli()), (X, y), name="a", samples=5)
+    assert sum(result["reliability"]["count"]) == 180
+    assert result["data"]["classes"] == ["0", "1"]
+    assert is_json(result)
     real = evidence(make_belief(make_mlp(4, 2), gaussian(1.0)), (X, X[:, :2]), name="a", samples=5, attack_radius=0.1)
     assert "band" not in real
     assert "attack" not in real
@@ -189,10 +189,10 @@ def test_yes_or_no_and_several_targets(make_belief, make_mlp):
 
 
 def test_it_can_be_written_and_read(classifier, tmp_path):
-    found = evidence(classifier, (X, LABELS), name="a", samples=5, settings={"why": "because"})
-    write_result(tmp_path / "a.json", found)
+    result = evidence(classifier, (X, LABELS), name="a", samples=5, settings={"why": "because"})
+    write_result(tmp_path / "a.json", result)
     back = read_result(tmp_path / "a.json")
-    assert {key: back[key] for key in found} == found
+    assert {key: back[key] for key in result} == result
     assert back["settings"] == {"why": "because"}
     assert back["stamp"]["versions"]["torch"] == torch.__version__
 
@@ -209,10 +209,10 @@ def test_the_fit_is_told_in_words_with_its_history():
         seed=7,
         progress=False,
     )
-    found = evidence(belief, (X, LABELS), name="a", samples=5)
-    assert "prior=scale_mixture(share=0.5, wide=1.0, narrow=0.01" in found["settings"]["learner"]
-    assert "noise=local" in found["settings"]["learner"]
-    assert found["settings"]["epochs"] == 2
-    assert found["stamp"]["seeds"] == [7]
-    assert [set(row) for row in found["history"]] == [{"nll", "kl", "validation_nll"}] * 2
-    assert found["history"][0]["nll"] == belief.record.history[0]["nll"]
+    result = evidence(belief, (X, LABELS), name="a", samples=5)
+    assert "prior=scale_mixture(share=0.5, wide=1.0, narrow=0.01" in result["settings"]["learner"]
+    assert "noise=local" in result["settings"]["learner"]
+    assert result["settings"]["epochs"] == 2
+    assert result["stamp"]["seeds"] == [7]
+    assert [set(row) for row in result["history"]] == [{"nll", "kl", "validation_nll"}] * 2
+    assert result["history"][0]["nll"] == belief.record.history[0]["nll"]

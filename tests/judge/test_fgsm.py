@@ -16,7 +16,7 @@ from doxa.likelihoods import bernoulli, categorical
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.particles import Particles
 from doxa.predict.belief import Belief
-from doxa.weights.layout import constants, lay_out
+from doxa.weights.layout import lay_out, untrained_tensors
 
 X = 0.3 + 0.4 * torch.rand(40, 6, generator=torch.Generator().manual_seed(0))
 Y = torch.randint(0, 2, (40,), generator=torch.Generator().manual_seed(1))
@@ -26,7 +26,7 @@ def test_on_a_logistic_model_the_direction_is_the_analytic_sign():
     torch.manual_seed(0)
     net = nn.Linear(6, 1)
     layout, flat = lay_out(net)
-    belief = Belief(net, bernoulli(), Delta(flat, layout.random), layout, (constants(net),))
+    belief = Belief(net, bernoulli(), Delta(flat, layout.random), layout, (untrained_tensors(net),))
     moved = fgsm(belief, X, Y, 0.05)
     # ∇ₓ −log p(y | x) = (σ(w·x + b) − y) w
     analytic = torch.where(Y[:, None] == 1, -1.0, 1.0) * net.weight.detach().sign()
@@ -40,7 +40,7 @@ def ensemble():
     net = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2))
     layout, flat = lay_out(net)
     weights = flat + 1.5 * torch.randn(7, len(flat))
-    return Belief(net, categorical(), Particles(weights, layout.random), layout, (constants(net),) * 7)
+    return Belief(net, categorical(), Particles(weights, layout.random), layout, (untrained_tensors(net),) * 7)
 
 
 def test_the_gradient_is_that_of_the_averaged_probability(ensemble):
@@ -69,8 +69,8 @@ def test_rows_whose_loss_would_fall_keep_their_inputs(ensemble):
 def test_the_attack_does_not_share_draws_with_the_judgement(make_belief, make_mlp):
     belief = make_belief(make_mlp(6, 2), categorical(), scale=0.5)
     loss, clean = averaged_loss(belief, X, Y, samples=5, seed=0, low=0.0, high=1.0)
-    judged = math.log(5) - belief.predict(X, 5, seed=0).log_prob(Y).logsumexp(0)
-    assert not torch.allclose(loss(clean), judged)
+    judged_loss = math.log(5) - belief.predict(X, 5, seed=0).log_prob(Y).logsumexp(0)
+    assert not torch.allclose(loss(clean), judged_loss)
     assert torch.equal(loss(clean), loss(clean))
 
 

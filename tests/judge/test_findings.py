@@ -10,7 +10,7 @@ import torch
 
 from doxa import priors
 from doxa.judge import findings
-from doxa.judge.findings import pulls
+from doxa.judge.findings import kl_gradients
 from doxa.likelihoods import categorical
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.mean_field import MeanField
@@ -20,7 +20,7 @@ from doxa.posteriors.particles import Particles
 
 def test_pulls_are_the_gradient_of_the_gaussian_kl():
     mean, scale = torch.tensor([0.3, -1.0, 0.0]), torch.tensor([0.5, 2.0, 1.5])
-    mean_pull, scale_pull = pulls(priors.gaussian(1.5, centre=0.1), mean, scale)
+    mean_pull, scale_pull = kl_gradients(priors.gaussian(1.5, centre=0.1), mean, scale)
     assert torch.allclose(mean_pull, scale * (mean - 0.1) / 1.5**2, atol=1e-6)
     assert torch.allclose(scale_pull, (scale / 1.5).square() - 1, atol=1e-5)
 
@@ -37,16 +37,16 @@ def test_pulls_are_the_gradient_of_the_gaussian_kl():
 )
 def test_collapse_is_seen_whatever_the_prior(prior, scale, make_belief, make_mlp):
     belief = make_belief(make_mlp(4, 3), categorical(), scale=scale, gain=0.0, prior=prior)
-    said = findings.collapsed(belief)
-    assert said is not None
-    assert "100%" in said
+    finding = findings.collapsed(belief)
+    assert finding is not None
+    assert "100%" in finding
 
 
 def test_collapse_onto_a_centre_is_seen(make_belief, make_mlp):
     belief = make_belief(make_mlp(4, 3), categorical(), scale=0.2)
     centre = belief.posterior.mean[: belief.layout.random]
-    held = make_belief(make_mlp(4, 3), categorical(), scale=0.2, prior=priors.gaussian(0.2, centre=centre))
-    assert findings.collapsed(held) is not None
+    centred = make_belief(make_mlp(4, 3), categorical(), scale=0.2, prior=priors.gaussian(0.2, centre=centre))
+    assert findings.collapsed(centred) is not None
 
 
 @pytest.mark.parametrize(("scale", "gain"), [(0.02, 0.0), (0.02, 3.0), (1.0, 20.0), (3.0, 0.0)])
@@ -81,8 +81,8 @@ def test_too_few_samples_says_how_many_would_do():
     def log_p(draws: int) -> torch.Tensor:
         return -1 + 0.5 * torch.randn(draws, 1, generator=source).expand(draws, 40)
 
-    said = findings.too_few_samples(posterior(), log_p(40))
-    needed = int(re.search(r"([\d,]+) draws would", said).group(1).replace(",", ""))
+    finding = findings.too_few_samples(posterior(), log_p(40))
+    needed = int(re.search(r"([\d,]+) draws would", finding).group(1).replace(",", ""))
     assert 1500 < needed < 5000  # 0.53 / √S = 0.01 at S = 2,800
     assert findings.too_few_samples(posterior(), log_p(2 * needed)) is None
 
@@ -90,8 +90,8 @@ def test_too_few_samples_says_how_many_would_do():
 def test_too_few_samples_by_bias_alone():
     # Rows of their own, so that errors average out over rows and biases do not.
     log_p = 0.8 * torch.randn(10, 20_000, generator=torch.Generator().manual_seed(0)) - 2
-    said = findings.too_few_samples(posterior(), log_p)
-    needed = int(re.search(r"([\d,]+) draws would", said).group(1).replace(",", ""))
+    finding = findings.too_few_samples(posterior(), log_p)
+    needed = int(re.search(r"([\d,]+) draws would", finding).group(1).replace(",", ""))
     assert 25 < needed < 100  # (e^0.64 − 1) / 2S = 0.01 at S = 45
 
 
@@ -111,11 +111,11 @@ def test_nobody_is_asked_for_more_than_there_is():
 
 def test_exhausted():
     point = Delta(torch.zeros(3), 3)
-    assert findings.exhausted(point, 1)
-    assert findings.exhausted(Particles(torch.zeros(4, 3), 3), 4)
-    assert findings.exhausted(Mixture((point, point)), 2)
-    assert not findings.exhausted(posterior(), 1000)
-    assert not findings.exhausted(Mixture((posterior(), posterior(), posterior())), 1000)
+    assert findings.has_all_distinct_draws(point, 1)
+    assert findings.has_all_distinct_draws(Particles(torch.zeros(4, 3), 3), 4)
+    assert findings.has_all_distinct_draws(Mixture((point, point)), 2)
+    assert not findings.has_all_distinct_draws(posterior(), 1000)
+    assert not findings.has_all_distinct_draws(Mixture((posterior(), posterior(), posterior())), 1000)
 
 
 @pytest.mark.parametrize(
@@ -123,21 +123,21 @@ def test_exhausted():
     [(0.95, 0.80, True, False), (0.80, 0.95, False, True), (0.90, 0.89, False, False), (0.89, 0.90, False, False)],
 )
 def test_confidence(confidence, accuracy, over, under):
-    right = torch.arange(2000) < accuracy * 2000
-    said = torch.full((2000,), confidence)
-    assert (findings.overconfident(said, right) is not None) == over
-    assert (findings.underconfident(said, right) is not None) == under
+    correct = torch.arange(2000) < accuracy * 2000
+    confidences = torch.full((2000,), confidence)
+    assert (findings.overconfident(confidences, correct) is not None) == over
+    assert (findings.underconfident(confidences, correct) is not None) == under
 
 
 def test_a_gap_that_nobody_would_see_is_not_worth_a_word():
-    right = torch.arange(200_000) < 0.89 * 200_000
-    assert findings.overconfident(torch.full((200_000,), 0.90), right) is None
-    assert findings.underconfident(torch.full((200_000,), 0.88), right) is None
+    correct = torch.arange(200_000) < 0.89 * 200_000
+    assert findings.overconfident(torch.full((200_000,), 0.90), correct) is None
+    assert findings.underconfident(torch.full((200_000,), 0.88), correct) is None
 
 
 def test_confidence_on_few_rows_is_given_the_benefit_of_the_doubt():
-    right = torch.arange(20) < 17
-    assert findings.overconfident(torch.full((20,), 0.95), right) is None
+    correct = torch.arange(20) < 17
+    assert findings.overconfident(torch.full((20,), 0.95), correct) is None
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def test_intervals(coverage, targets, narrow, wide):
 
 
 def test_rounded_up():
-    assert [findings.rounded_up(n) for n in (3.2, 10, 99.1, 101, 2834)] == [4, 10, 100, 110, 2900]
+    assert [findings.round_up(n) for n in (3.2, 10, 99.1, 101, 2834)] == [4, 10, 100, 110, 2900]

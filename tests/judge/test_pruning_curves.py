@@ -33,15 +33,15 @@ def test_each_point_is_the_pruned_belief(belief, per_layer):
     assert curve["fraction"] == FRACTIONS
     assert curve["error"][0] == 0
     for fraction, error in zip(FRACTIONS, curve["error"], strict=True):
-        small = belief.prune(fraction, per_layer=per_layer).predict(X, 5).mean
-        assert error == pytest.approx(float((small.argmax(1) != y).double().mean()))
+        pruned_mean = belief.prune(fraction, per_layer=per_layer).predict(X, 5).mean
+        assert error == pytest.approx(float((pruned_mean.argmax(1) != y).double().mean()))
     assert len(set(curve["nll"])) == len(FRACTIONS)
     json.dumps(curve, allow_nan=False)
 
 
 def test_rankings_differ(belief):
     y = belief.predict(X, 5).mean.argmax(1)
-    curves = [pruning_curve(belief, (X, y), [0.6], per_layer=each, samples=5) for each in (False, True)]
+    curves = [pruning_curve(belief, (X, y), [0.6], per_layer=per_layer, samples=5) for per_layer in (False, True)]
     assert curves[0]["nll"] != curves[1]["nll"]
 
 
@@ -71,10 +71,10 @@ def test_shares_add_up(belief):
 
 
 def test_quantiles(belief):
-    found = signal_to_noise_quantiles(belief, (0.25, 0.5))
+    quantiles = signal_to_noise_quantiles(belief, (0.25, 0.5))
     ratio = belief.signal_to_noise()["2.weight"].flatten()
-    assert found["2.weight"][0.5] == pytest.approx(float(np.median(ratio.numpy())), rel=1e-5)
-    assert set(found) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    assert quantiles["2.weight"][0.5] == pytest.approx(float(np.median(ratio.numpy())), rel=1e-5)
+    assert set(quantiles) == {"0.weight", "0.bias", "2.weight", "2.bias"}
 
 
 def test_histogram_counts_every_weight(belief):
@@ -83,8 +83,8 @@ def test_histogram_counts_every_weight(belief):
     pruned = sum(counts[name][0] for name in ("0.weight", "2.weight"))
     assert pruned >= 56
     ratio = belief.signal_to_noise()["0.weight"]
-    some = int(((10 * ratio.log10() >= edges[15]) & (10 * ratio.log10() < edges[16])).sum())
-    assert signal_to_noise_histogram(belief, bins=35)[1]["0.weight"][15] == some
+    expected_count = int(((10 * ratio.log10() >= edges[15]) & (10 * ratio.log10() < edges[16])).sum())
+    assert signal_to_noise_histogram(belief, bins=35)[1]["0.weight"][15] == expected_count
 
 
 def test_nothing_to_prune_is_said(belief):

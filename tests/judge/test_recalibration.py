@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from doxa.errors import BadInput
-from doxa.judge.recalibration import EDGE, ends, interval, levels_of, recalibrated
+from doxa.judge.recalibration import EDGE, calibration_levels, interval, interval_levels, recalibrate_level
 from doxa.likelihoods import gaussian
 from doxa.predict.draws import Draws
 from doxa.random.keys import normal
@@ -18,7 +18,7 @@ TIMES = 300  # calibrations, each on rows of its own
 def learned(rows: int, deviation: float, key: int) -> torch.Tensor:
     """Levels from rows whose deviation is not the 1 that the model believes in."""
     y = deviation * normal(rows, (key, rows), LIKE)[:, None]
-    return levels_of(torch.zeros(1, rows, 1), 1.0, y)
+    return calibration_levels(torch.zeros(1, rows, 1), 1.0, y)
 
 
 def covered(rows: int, level: float, deviation: float) -> float:
@@ -52,30 +52,30 @@ def test_levels_rise_from_0_to_1_and_are_few(rows: int) -> None:
     assert levels[:, -1].tolist() == [1, 1]
     assert bool((levels.diff() >= 0).all())
     assert levels.shape[1] <= 103
-    asked = [recalibrated(q, levels) for q in (1e-9, 0.01, 0.5, 0.99, 1 - 1e-9)]
-    assert asked == sorted(asked)
-    assert asked[0] >= EDGE
-    assert asked[-1] <= 1 - EDGE
+    moved_levels = [recalibrate_level(q, levels) for q in (1e-9, 0.01, 0.5, 0.99, 1 - 1e-9)]
+    assert moved_levels == sorted(moved_levels)
+    assert moved_levels[0] >= EDGE
+    assert moved_levels[-1] <= 1 - EDGE
 
 
 def test_a_share_lies_below_the_row_of_its_rank() -> None:
     """Nine rows: the k-th smallest is where a tenth times k lies below, and half a tenth is half of the first one's."""
     levels = learned(9, 1.0, key=3)
     u = torch.special.ndtr(normal(9, (3, 9), LIKE).double()).sort().values
-    assert [recalibrated(k / 10, levels) for k in range(1, 10)] == pytest.approx(u.tolist())
-    assert recalibrated(0.25, levels) == pytest.approx(float(u[1] + u[2]) / 2)
-    assert recalibrated(0.05, levels) == pytest.approx(float(u[0]) / 2)
+    assert [recalibrate_level(k / 10, levels) for k in range(1, 10)] == pytest.approx(u.tolist())
+    assert recalibrate_level(0.25, levels) == pytest.approx(float(u[1] + u[2]) / 2)
+    assert recalibrate_level(0.05, levels) == pytest.approx(float(u[0]) / 2)
 
 
 def test_levels_of_early_runs_are_read_as_they_were() -> None:
     early = torch.linspace(0, 1, 101, dtype=torch.float64).square()
-    assert recalibrated(0.5, early) == pytest.approx(0.25)
-    assert recalibrated(0.125, early) == pytest.approx((0.12**2 + 0.13**2) / 2)
+    assert recalibrate_level(0.5, early) == pytest.approx(0.25)
+    assert recalibrate_level(0.125, early) == pytest.approx((0.12**2 + 0.13**2) / 2)
     with pytest.raises(BadInput, match=r"levels must be shares and levels, \[2, K\]; got shape \(3, 4\)"):
-        recalibrated(0.5, torch.zeros(3, 4))
+        recalibrate_level(0.5, torch.zeros(3, 4))
 
 
 def test_without_levels_the_ends_are_those_asked_for() -> None:
-    assert ends(0.9) == pytest.approx((0.05, 0.95))
+    assert interval_levels(0.9) == pytest.approx((0.05, 0.95))
     with pytest.raises(BadInput, match="level must lie"):
-        ends(1.0)
+        interval_levels(1.0)

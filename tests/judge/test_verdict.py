@@ -17,7 +17,7 @@ from doxa.likelihoods import bernoulli, categorical, gaussian, gaussian_learned,
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.particles import Particles
 from doxa.predict.belief import Belief
-from doxa.weights.layout import constants, lay_out
+from doxa.weights.layout import lay_out, untrained_tensors
 
 X = torch.rand(120, 4, generator=torch.Generator().manual_seed(0))
 FAR = 4 + torch.rand(60, 4, generator=torch.Generator().manual_seed(1))
@@ -132,12 +132,12 @@ def test_flat_outputs(make_belief, make_mlp):
 
 def test_crps_of_many_draws_takes_some_of_them(monkeypatch, make_belief, make_mlp):
     belief, y = make_belief(make_mlp(4, 1), gaussian(0.3), scale=0.3), torch.randn(120, 1)
-    whole = judge(belief, (X, y), samples=100).scores["crps"]
+    all_draws = judge(belief, (X, y), samples=100).scores["crps"]
     monkeypatch.setattr(module, "CRPS_DRAWS", 50)
-    some = judge(belief, (X, y), samples=100).scores["crps"]
-    assert some.value != whole.value
-    assert some.value == pytest.approx(whole.value, abs=5 * some.error)
-    assert some.error > whole.error
+    thinned = judge(belief, (X, y), samples=100).scores["crps"]
+    assert thinned.value != all_draws.value
+    assert thinned.value == pytest.approx(all_draws.value, abs=5 * thinned.error)
+    assert thinned.error > all_draws.error
 
 
 def test_out_of_distribution(make_belief, make_mlp):
@@ -163,20 +163,20 @@ def test_out_of_distribution_for_regression(make_belief, make_mlp):
 def test_a_point_has_no_monte_carlo_error_and_no_disagreement(likelihood, make_mlp):
     net = make_mlp(4, 2)
     layout, flat = lay_out(net)
-    belief = Belief(net, likelihood, Delta(flat, layout.random), layout, (constants(net),))
+    belief = Belief(net, likelihood, Delta(flat, layout.random), layout, (untrained_tensors(net),))
     y = labels(2) if likelihood == categorical() else torch.randn(120)
     verdict = judge(belief, (X, y), out_of_distribution=FAR)
     assert verdict.samples == 1
     assert all(e.error == 0 for e in verdict.scores.values())
     assert verdict["auroc_mutual_information"] == 0.5
-    assert not any("draw" in said or "samples" in said for said in verdict.findings)
+    assert not any("draw" in finding or "samples" in finding for finding in verdict.findings)
 
 
 def test_particles_are_judged_once_each(make_mlp):
     net = make_mlp(4, 3)
     layout, flat = lay_out(net)
     weights = flat + 0.3 * torch.randn(4, len(flat), generator=torch.Generator().manual_seed(0))
-    belief = Belief(net, categorical(), Particles(weights, layout.random), layout, (constants(net),) * 4)
+    belief = Belief(net, categorical(), Particles(weights, layout.random), layout, (untrained_tensors(net),) * 4)
     verdict = judge(belief, (X, labels(3)), samples=50)
     assert verdict.samples == 4
     assert verdict.scores["lppd"].error == 0  # there are no other draws to move it
@@ -185,10 +185,10 @@ def test_particles_are_judged_once_each(make_mlp):
 def test_findings_reach_the_judgement(make_belief, make_mlp):
     belief = make_belief(make_mlp(4, 3), categorical(), scale=0.01, gain=30.0)  # sure of everything
     verdict = judge(belief, (X, labels(3)), samples=10)
-    assert any(said.startswith("Overconfident") for said in verdict.findings)
+    assert any(finding.startswith("Overconfident") for finding in verdict.findings)
     unsure = make_belief(make_mlp(4, 3), categorical(), scale=0.01, gain=0.3)
     verdict = judge(unsure, (X, unsure.predict(X, 10).mean.argmax(1)), samples=10)
-    assert any(said.startswith("Underconfident") for said in verdict.findings)
+    assert any(finding.startswith("Underconfident") for finding in verdict.findings)
 
 
 def test_table_and_json(make_belief, make_mlp):
@@ -199,7 +199,7 @@ def test_table_and_json(make_belief, make_mlp):
     table = lines[: len(verdict.scores)]
     assert len({len(line.split(" ±")[0]) for line in table}) == 1, "values line up"
     assert [line.split()[0] for line in table] == list(verdict.scores)
-    assert all(said.split(":")[0] in text for said in verdict.findings)
+    assert all(finding.split(":")[0] in text for finding in verdict.findings)
     back = json.loads(json.dumps(verdict.as_dict(), allow_nan=False))
     assert back["scores"]["nll"]["value"] == verdict["nll"]
     assert back["findings"] == verdict.findings

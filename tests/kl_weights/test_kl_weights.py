@@ -11,41 +11,41 @@ from doxa.errors import BadInput
 from doxa.kl_weights import annealed, geometric, tempered, uniform
 
 
-def at(step: int, batches: int = 4, epochs: int = 3) -> Moment:
+def moment_at(step: int, batches: int = 4, epochs: int = 3) -> Moment:
     return Moment(step, epochs * batches, step % batches, batches)
 
 
 def test_uniform_is_one() -> None:
-    assert [uniform()(at(step)) for step in range(12)] == [1.0] * 12
+    assert [uniform()(moment_at(step)) for step in range(12)] == [1.0] * 12
 
 
 def test_geometric_is_the_formula_of_the_paper() -> None:
     expected = [4 * 2 ** (4 - i) / (2**4 - 1) for i in (1, 2, 3, 4)]
-    assert [geometric()(at(step)) for step in range(12)] == pytest.approx(expected * 3)
+    assert [geometric()(moment_at(step)) for step in range(12)] == pytest.approx(expected * 3)
 
 
 def test_geometric_survives_long_epochs() -> None:
-    assert geometric()(at(0, batches=100_000)) == pytest.approx(50_000)
-    assert geometric()(at(1, batches=100_000)) == pytest.approx(25_000)
-    assert geometric()(at(99_999, batches=100_000)) == 0.0
+    assert geometric()(moment_at(0, batches=100_000)) == pytest.approx(50_000)
+    assert geometric()(moment_at(1, batches=100_000)) == pytest.approx(25_000)
+    assert geometric()(moment_at(99_999, batches=100_000)) == 0.0
 
 
 def test_annealed_rises_in_a_straight_line_and_stays() -> None:
-    weights = [annealed(1.5)(at(step)) for step in range(12)]
+    weights = [annealed(1.5)(moment_at(step)) for step in range(12)]
     assert weights == pytest.approx([0, 1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1, 1, 1, 1, 1, 1])
     assert weights[6:] == [1.0] * 6
-    assert [annealed(1, start=0.2)(at(step)) for step in range(6)] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1, 1])
+    assert [annealed(1, start=0.2)(moment_at(step)) for step in range(6)] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1, 1])
 
 
 def test_tempered_multiplies() -> None:
-    assert tempered(0.1)(at(3)) == 0.1
+    assert tempered(0.1)(moment_at(3)) == 0.1
 
 
 def test_wrapping_multiplies_what_is_wrapped() -> None:
     for step in range(12):
-        both = annealed(2, of=tempered(0.1, of=geometric()))(at(step))
-        assert both == pytest.approx(annealed(2)(at(step)) * 0.1 * geometric()(at(step)))
-        assert tempered(0.1, of=annealed(2, of=geometric()))(at(step)) == pytest.approx(both)
+        both = annealed(2, of=tempered(0.1, of=geometric()))(moment_at(step))
+        assert both == pytest.approx(annealed(2)(moment_at(step)) * 0.1 * geometric()(moment_at(step)))
+        assert tempered(0.1, of=annealed(2, of=geometric()))(moment_at(step)) == pytest.approx(both)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from doxa.likelihoods import categorical, gaussian
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.mean_field import MeanField, inverse_softplus
 from doxa.predict.belief import Belief
-from doxa.weights.layout import constants, lay_out
+from doxa.weights.layout import lay_out, untrained_tensors
 
 ROUNDING = 1e-6
 
@@ -35,7 +35,7 @@ def believe(make, family: str, seed: int, likelihood, outputs: int) -> Belief:
         "delta": Delta(3 * flat, layout.random),
         "mean_field": MeanField(3 * flat, inverse_softplus(torch.full((layout.random,), 0.3))),
     }[family]
-    return Belief(net, likelihood, posterior, layout, (constants(net),))
+    return Belief(net, likelihood, posterior, layout, (untrained_tensors(net),))
 
 
 def rows(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -96,10 +96,10 @@ def test_a_net_that_is_all_but_certain_does_not_hide_its_gradient() -> None:
         net.weight.mul_(60)
     y = net(x).argmax(1)
     layout, flat = lay_out(net)
-    sure = Belief(net, categorical(), Delta(flat, layout.random), layout, (constants(net),))
+    sure = Belief(net, categorical(), Delta(flat, layout.random), layout, (untrained_tensors(net),))
     loss, clean = averaged_loss(sure, x, y, 1, 0, 0.0, 1.0)
-    exact, there = averaged_loss(sure.to(dtype=torch.float64), x.double(), y, 1, 0, 0.0, 1.0)
-    found, right = loss.gradient(clean), exact.gradient(there)
+    exact, exact_inputs = averaged_loss(sure.to(dtype=torch.float64), x.double(), y, 1, 0, 0.0, 1.0)
+    gradient, exact_gradient = loss.gradient(clean), exact.gradient(exact_inputs)
     certain = sure.predict(x, 1).mean.amax(1) == 1
     assert certain.sum() > 10
-    torch.testing.assert_close(found.double(), right, rtol=1e-4, atol=1e-30)
+    torch.testing.assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-30)

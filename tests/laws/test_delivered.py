@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from doxa.runs import Opened, Plan, gathered, learn, open_run, pairs, predict_table
+from doxa.runs import Plan, SavedRun, labelled_rows, learn, load_training_data, open_run, predict_table
 from doxa_cli.app import main
 
 PLAN = Plan(net="mlp:16", kl_weight="0.1", epochs=15, members=3, draws=30)
@@ -23,27 +23,27 @@ def heavy_tailed(rows: int, seed: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Opened:
-    material = gathered(heavy_tailed(100, 1), "y", hold_out=0.2)
+def run(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
+    material = load_training_data(heavy_tailed(100, 1), "y", hold_out=0.2)
     return learn(material, PLAN, tmp_path_factory.mktemp("runs") / "r", progress=False)
 
 
-def delivered(run: Opened, table: dict[str, Any], level: float) -> tuple[float, float]:
+def delivered_intervals(run: SavedRun, table: dict[str, Any], level: float) -> tuple[float, float]:
     """Coverage and width of what predict writes."""
-    found = predict_table(run, {"x": table["x"]}, samples=30, level=level)
-    held = (found["lower"] <= table["y"]) & (table["y"] <= found["upper"])
-    return float(held.mean()), float((found["upper"] - found["lower"]).mean())
+    predictions = predict_table(run, {"x": table["x"]}, samples=30, level=level)
+    covered = (predictions["lower"] <= table["y"]) & (table["y"] <= predictions["upper"])
+    return float(covered.mean()), float((predictions["upper"] - predictions["lower"]).mean())
 
 
-def test_a_run_s_own_scores_are_of_what_it_delivers(run: Opened) -> None:
+def test_a_run_s_own_scores_are_of_what_it_delivers(run: SavedRun) -> None:
     assert run.levels is not None
     columns = heavy_tailed(100, 1)
-    aside = gathered(columns, "y", hold_out=0.2).test[1]
+    aside = load_training_data(columns, "y", hold_out=0.2).test[1]
     held = np.isin(columns["y"].astype(np.float32), aside.numpy())
     table = {name: values[held] for name, values in columns.items()}
     result = run.result()
     for level in (0.5, 0.9, 0.95):
-        covered, width = delivered(run, table, level)
+        covered, width = delivered_intervals(run, table, level)
         assert result["scores"][f"coverage_{100 * level:g}"]["value"] == pytest.approx(covered, abs=1e-6)
         place = result["intervals"]["level"].index(level)
         assert result["intervals"]["coverage"][place] == pytest.approx(covered, abs=1e-6)
@@ -52,13 +52,13 @@ def test_a_run_s_own_scores_are_of_what_it_delivers(run: Opened) -> None:
 
 
 def test_doxa_judge_scores_what_doxa_predict_delivers(
-    run: Opened, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: SavedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = heavy_tailed(400, 2)
     path = tmp_path / "t.csv"
     np.savetxt(path, np.column_stack([table["x"], table["y"]]), delimiter=",", header="x,y", comments="")
-    covered, width = delivered(run, table, 0.9)
-    raw = open_run(run.folder).belief.predict(pairs(run, table)[0], 30)
+    covered, width = delivered_intervals(run, table, 0.9)
+    raw = open_run(run.folder).belief.predict(labelled_rows(run, table)[0], 30)
     unmoved = float((raw.quantile(0.95) - raw.quantile(0.05)).mean())
     assert width != pytest.approx(unmoved, rel=0.01), "the levels move something here"
     for more in ((), ("--out", str(tmp_path / "j.json"))):

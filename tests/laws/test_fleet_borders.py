@@ -114,16 +114,16 @@ def test_a_net_that_cannot_run_as_one_program_takes_turns(odd: type[nn.Module]) 
     learner = learners.point(priors.gaussian(1.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = doxa.fleet(odd(), rows(), learners=[learner] * 2, seeds=[1, 2], **KEYS)
-        for belief, seed in zip(found, (1, 2), strict=True):
+        beliefs = doxa.fleet(odd(), rows(), learners=[learner] * 2, seeds=[1, 2], **KEYS)
+        for belief, seed in zip(beliefs, (1, 2), strict=True):
             close(belief, doxa.fit(odd(), rows(), learner=learner, seed=seed, **KEYS))
 
 
 def test_the_row_of_the_padding_stays_as_it_was_in_every_member() -> None:
-    words = torch.randint(0, 7, (40, 5), generator=torch.Generator().manual_seed(0))
-    labels = (words.sum(1) > 15).long()
-    found = doxa.fleet(Padded(), (words, labels), learners=learners.point(), seeds=[1, 2, 3], **{**KEYS, "lr": 0.1})
-    for belief in found:
+    tokens = torch.randint(0, 7, (40, 5), generator=torch.Generator().manual_seed(0))
+    labels = (tokens.sum(1) > 15).long()
+    beliefs = doxa.fleet(Padded(), (tokens, labels), learners=learners.point(), seeds=[1, 2, 3], **{**KEYS, "lr": 0.1})
+    for belief in beliefs:
         assert belief.layout.views(belief.posterior.mean)["words.weight"][0].abs().max() == 0
 
 
@@ -134,8 +134,8 @@ def test_batch_norm_in_a_lower_precision_sails_too(learner: Any) -> None:
         doxa.fit(net(), rows(), learner=LOCAL, **keys)
     except BadInput as error:
         pytest.skip(f"this processor has no bfloat16: {error}")
-    found = doxa.fleet(net(), rows(), learners=learner, seeds=[1, 2], **keys)
-    assert all(bool(belief.posterior.mean.isfinite().all()) for belief in found)
+    beliefs = doxa.fleet(net(), rows(), learners=learner, seeds=[1, 2], **keys)
+    assert all(bool(belief.posterior.mean.isfinite().all()) for belief in beliefs)
 
 
 # Members that fall.
@@ -154,9 +154,9 @@ def test_a_member_that_diverges_rests_while_the_others_are_trained_to_the_end(tm
         alone = doxa.fit(net(), rows(), learner=LOCAL, lr=rate, seed=seed, optimiser=doxa.optimisers.sgd(), **KEYS)
         close(belief, alone)
     assert sorted(p.name for p in tmp_path.glob("belief*")) == ["belief-0.doxa", "belief-2.doxa"]
-    with pytest.raises(Diverged) as again:
+    with pytest.raises(Diverged) as resumed:
         doxa.fleet(net(), rows(), lr=rates, checkpoint=tmp_path, resume=True, **keys)
-    assert torch.equal(again.value.beliefs[2].posterior.mean, last.posterior.mean), "it was finished"
+    assert torch.equal(resumed.value.beliefs[2].posterior.mean, last.posterior.mean), "it was finished"
 
 
 def test_a_member_that_diverges_in_a_part_of_its_own_does_not_end_the_other_parts() -> None:
@@ -170,14 +170,14 @@ def test_a_member_that_diverges_in_a_part_of_its_own_does_not_end_the_other_part
 
 
 def division(folder: Path) -> list[list[int]]:
-    found: list[list[int]] = json.loads((folder / "fleet.json").read_text())["parts"]
-    return found
+    parts: list[list[int]] = json.loads((folder / "fleet.json").read_text())["parts"]
+    return parts
 
 
-def cut(folder: Path, at: int, at_once: int, **more: Any) -> Interrupted:
+def cut(folder: Path, forward_pass: int, at_once: int, **more: Any) -> Interrupted:
     with pytest.raises(Interrupted) as caught:
         doxa.fleet(
-            Interrupting(at),
+            Interrupting(forward_pass),
             rows(),
             learners=LOCAL,
             seeds=[1, 2, 3, 4],
@@ -195,9 +195,9 @@ def test_a_fleet_is_resumed_in_the_parts_it_was_begun_in(before: int, after: int
     keys = {"learners": LOCAL, "seeds": [1, 2, 3, 4], **KEYS}
     whole = doxa.fleet(Interrupting(), rows(), checkpoint=tmp_path / "whole", at_once=before, **keys)
     cut(tmp_path / "cut", 16, before)
-    found = doxa.fleet(Interrupting(), rows(), checkpoint=tmp_path / "cut", at_once=after, resume=True, **keys)
-    for one, other in zip(whole, found, strict=True):
-        assert torch.equal(one.posterior.mean, other.posterior.mean)
+    resumed = doxa.fleet(Interrupting(), rows(), checkpoint=tmp_path / "cut", at_once=after, resume=True, **keys)
+    for whole_belief, resumed_belief in zip(whole, resumed, strict=True):
+        assert torch.equal(whole_belief.posterior.mean, resumed_belief.posterior.mean)
     if before < 4:
         assert division(tmp_path / "cut") == division(tmp_path / "whole")
     with pytest.raises(BadInput, match="already holds a run"):
@@ -256,14 +256,14 @@ def test_what_a_resting_member_shows_when_stopped_is_its_best() -> None:
 
 
 def test_nets_that_differ_in_more_than_their_weights_are_refused() -> None:
-    def one(*layers: nn.Module) -> nn.Module:
+    def make_net(*layers: nn.Module) -> nn.Module:
         return nn.Sequential(nn.Linear(6, 5), *layers, nn.Linear(5, 2))
 
     pairs = [
-        (one(nn.Tanh()), one(nn.ReLU())),
-        (one(nn.BatchNorm1d(5)), one(nn.BatchNorm1d(5, momentum=0.3))),
-        (one(nn.BatchNorm1d(5)), one(nn.BatchNorm1d(5, track_running_stats=False))),
-        (one(nn.Tanh()), one(nn.Tanh()).double()),
+        (make_net(nn.Tanh()), make_net(nn.ReLU())),
+        (make_net(nn.BatchNorm1d(5)), make_net(nn.BatchNorm1d(5, momentum=0.3))),
+        (make_net(nn.BatchNorm1d(5)), make_net(nn.BatchNorm1d(5, track_running_stats=False))),
+        (make_net(nn.Tanh()), make_net(nn.Tanh()).double()),
     ]
     for nets in pairs:
         with pytest.raises(BadInput, match="one architecture"):
@@ -278,14 +278,14 @@ def test_members_that_are_one_are_told_of() -> None:
 @pytest.mark.parametrize("seeds", [np.array([1, 2]), torch.tensor([1, 2]), (1, 2), range(1, 3), iter([1, 2])])
 def test_seeds_and_rates_may_come_as_any_list(seeds: Any) -> None:
     keys = {**KEYS, "epochs": 1}
-    found = doxa.fleet(net(), rows(), learners=LOCAL, seeds=seeds, lr=np.array([0.1, 0.2], np.float32), **keys)
-    assert [belief.record.settings["seed"] for belief in found] == [1, 2]
-    assert [belief.record.history[0]["lr"] for belief in found] == pytest.approx([0.1, 0.2])
+    beliefs = doxa.fleet(net(), rows(), learners=LOCAL, seeds=seeds, lr=np.array([0.1, 0.2], np.float32), **keys)
+    assert [belief.record.settings["seed"] for belief in beliefs] == [1, 2]
+    assert [belief.record.history[0]["lr"] for belief in beliefs] == pytest.approx([0.1, 0.2])
     assert doxa.fit(net(), rows(), learner=LOCAL, lr=np.float32(0.25), **keys).record.history[0]["lr"] == 0.25
 
 
 @pytest.mark.parametrize(
-    ("said", "keys"),
+    ("message", "keys"),
     [
         ("learner must be one of", {"learners": [LOCAL, None]}),
         ("learner must be one of", {"learners": "local"}),
@@ -296,10 +296,10 @@ def test_seeds_and_rates_may_come_as_any_list(seeds: Any) -> None:
         ("2 seeds", {"learners": [LOCAL] * 3, "seeds": [1, 2]}),
     ],
 )
-def test_what_cannot_be_asked_of_a_fleet_is_refused_in_words(said: str, keys: dict[str, Any]) -> None:
-    given = {"learners": LOCAL, "seeds": [1, 2], **KEYS, **keys}
-    with pytest.raises(BadInput, match=said):
-        doxa.fleet(net(), rows(), **given)
+def test_what_cannot_be_asked_of_a_fleet_is_refused_in_words(message: str, keys: dict[str, Any]) -> None:
+    fleet_keys = {"learners": LOCAL, "seeds": [1, 2], **KEYS, **keys}
+    with pytest.raises(BadInput, match=message):
+        doxa.fleet(net(), rows(), **fleet_keys)
 
 
 def test_a_net_that_is_none_is_refused() -> None:
@@ -310,8 +310,8 @@ def test_a_net_that_is_none_is_refused() -> None:
 def test_a_pair_may_be_a_list_of_two() -> None:
     x, y = rows()
     keys = {**KEYS, "learners": LOCAL, "seeds": [1, 2], "epochs": 2}
-    found = doxa.fleet(net(), (x, y), validation=[x, y], **keys)
-    assert "validation_nll" in found[1].record.history[-1]
+    beliefs = doxa.fleet(net(), (x, y), validation=[x, y], **keys)
+    assert "validation_nll" in beliefs[1].record.history[-1]
 
 
 def test_other_validation_data_is_not_resumed_with(tmp_path: Path) -> None:
@@ -330,13 +330,13 @@ def test_beliefs_asked_together_say_what_each_says_alone(likelihood: Any) -> Non
     x, y = rows()
     target = y if likelihood.discrete else torch.stack([x[:, 0], x[:, 1]], 1)
     keys = {**KEYS, "likelihood": likelihood, "epochs": 1}
-    some = doxa.fleet(net(), (x, target), learners=LOCAL, seeds=[1, 2, 3], **keys)
-    some += [doxa.fit(net(), (x, target), learner=learners.ensemble(learners.point(), 2), seed=4, **keys)]
+    beliefs = doxa.fleet(net(), (x, target), learners=LOCAL, seeds=[1, 2, 3], **keys)
+    beliefs += [doxa.fit(net(), (x, target), learner=learners.ensemble(learners.point(), 2), seed=4, **keys)]
     # The same net with fewer weights as beliefs: laid out in another order.
     last = {"random": lambda name, _: name.startswith("3.")}
-    some += [doxa.fit(some[0].net, (x, target), learner=LOCAL, seed=6, **keys, **last)]
-    for one, draws in zip(some, doxa.predict(some, x, samples=9, seed=5), strict=True):
-        alone = one.predict(x, samples=9, seed=5)
+    beliefs += [doxa.fit(beliefs[0].net, (x, target), learner=LOCAL, seed=6, **keys, **last)]
+    for belief, draws in zip(beliefs, doxa.predict(beliefs, x, samples=9, seed=5), strict=True):
+        alone = belief.predict(x, samples=9, seed=5)
         torch.testing.assert_close(draws.outputs, alone.outputs, rtol=1e-4, atol=1e-5)
         for name, value in alone.parameters.items():
             assert torch.equal(draws.parameters[name], value)

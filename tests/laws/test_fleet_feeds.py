@@ -27,9 +27,9 @@ from torch.utils.data import (
 import doxa
 from doxa import learners, likelihoods, noise, priors
 from doxa.contracts import Batch
-from doxa.engine.feed import Loaded, feed, side_by_side
+from doxa.engine.feed import LoaderFeed, make_feed, stack_batches
 from doxa.errors import BadInput
-from doxa.gradients.passes import Passes
+from doxa.gradients.forward_backward import ForwardBackward
 
 GAUSSIAN = priors.gaussian(1.0)
 LEARNERS = {
@@ -50,18 +50,20 @@ WORDS = torch.randint(0, 7, (60, 9), generator=torch.Generator().manual_seed(1))
 LENGTHS = torch.randint(1, 10, (60,), generator=torch.Generator().manual_seed(2)).tolist()
 
 
-def made(build: Callable[[], nn.Module]) -> nn.Module:
+def build_seeded(build: Callable[[], nn.Module]) -> nn.Module:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         return build()
 
 
 def mlp() -> nn.Module:
-    return made(lambda: nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 2)))
+    return build_seeded(lambda: nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 2)))
 
 
 def normed() -> nn.Module:
-    return made(lambda: nn.Sequential(nn.Linear(6, 9, bias=False), nn.BatchNorm1d(9), nn.Tanh(), nn.Linear(9, 2)))
+    return build_seeded(
+        lambda: nn.Sequential(nn.Linear(6, 9, bias=False), nn.BatchNorm1d(9), nn.Tanh(), nn.Linear(9, 2))
+    )
 
 
 class Reading(nn.Module):
@@ -86,7 +88,7 @@ class Recurrent(Reading):
         return self.head(self.each(self.words(x))[0][:, -1])
 
 
-class Asked(Reading):
+class WordsWithCounts(Reading):
     """Words and how much each counts, by name."""
 
     def forward(self, words: Tensor, counts: Tensor) -> Tensor:
@@ -141,40 +143,40 @@ class Numbered(Sampler[int]):
     """An order by numpy's generator."""
 
     def __init__(self) -> None:
-        self.own = np.random.default_rng(4)
+        self.numpy_generator = np.random.default_rng(4)
 
     def __len__(self) -> int:
         return len(X)
 
     def __iter__(self) -> Iterator[int]:
         for _ in range(len(X)):
-            yield int(self.own.integers(len(X)))
+            yield int(self.numpy_generator.integers(len(X)))
 
 
-def close(one: doxa.Belief, other: doxa.Belief) -> None:
-    for a, b in zip(numbers(one), numbers(other), strict=True):
+def close(belief: doxa.Belief, expected: doxa.Belief) -> None:
+    for a, b in zip(numbers(belief), numbers(expected), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=2e-5)
 
 
 def numbers(belief: doxa.Belief) -> list[Tensor]:
-    found = [t for t in vars(belief.posterior).values() if isinstance(t, Tensor)]
-    return found + [b for own in belief.buffers for b in own.values()]
+    tensors = [t for t in vars(belief.posterior).values() if isinstance(t, Tensor)]
+    return tensors + [b for buffers in belief.buffers for b in buffers.values()]
 
 
-def alike(net: nn.Module, loader: Callable[[], Any], learner: Any, **more: Any) -> list[doxa.Belief]:
+def fleet_equals_alone(net: nn.Module, loader: Callable[[], Any], learner: Any, **more: Any) -> list[doxa.Belief]:
     """A fleet's beliefs, which are those of its members alone."""
     keys = {**KEYS, **more}
-    found = doxa.fleet(net, loader(), learners=learner, seeds=SEEDS, **keys)
-    for belief, seed in zip(found, SEEDS, strict=True):
+    beliefs = doxa.fleet(net, loader(), learners=learner, seeds=SEEDS, **keys)
+    for belief, seed in zip(beliefs, SEEDS, strict=True):
         close(belief, doxa.fit(net, loader(), learner=learner, seed=seed, **keys))
-    return found
+    return beliefs
 
 
 def test_workers_that_stay_serve_each_net_alone() -> None:
     def loader() -> DataLoader:
         return DataLoader(TensorDataset(X, Y), 16, shuffle=True, num_workers=1, persistent_workers=True)
 
-    alike(mlp(), loader, learners.point(), epochs=2)
+    fleet_equals_alone(mlp(), loader, learners.point(), epochs=2)
     mine = loader()
     doxa.fit(mlp(), mine, learner=learners.point(), **KEYS)
     assert mine._iterator is None, "the caller's loader is left alone"
@@ -207,7 +209,7 @@ def test_samplers_are_each_net_s_own(name: str) -> None:
         data = TensorDataset(X, Y)
         return DataLoader(data, **{"batch_size": 16, **SAMPLERS[name](data)})
 
-    alike(mlp(), loader, learners.point())
+    fleet_equals_alone(mlp(), loader, learners.point())
     mine = DataLoader(TensorDataset(X, Y), 16, sampler=RandomSampler(X, generator=generator()))
     doxa.fit(mlp(), mine, learner=learners.point(), **KEYS)
     assert torch.equal(mine.sampler.generator.get_state(), generator().get_state()), "the caller's is left alone"
@@ -215,28 +217,32 @@ def test_samplers_are_each_net_s_own(name: str) -> None:
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_nets_with_batches_of_unequal_shapes_learn_what_they_would_alone(name: str) -> None:
-    alike(made(Reading), texts, LEARNERS[name])
+    fleet_equals_alone(build_seeded(Reading), texts, LEARNERS[name])
 
 
 @pytest.mark.parametrize("name", ["shared", "local", "point"])
 def test_so_do_nets_with_batches_of_unequal_size(name: str) -> None:
-    alike(made(Reading), lambda: DataLoader(Texts(), batch_sampler=Buckets(), collate_fn=padded), LEARNERS[name])
+    fleet_equals_alone(
+        build_seeded(Reading), lambda: DataLoader(Texts(), batch_sampler=Buckets(), collate_fn=padded), LEARNERS[name]
+    )
 
 
 def test_so_do_nets_that_take_turns() -> None:
-    alike(made(Recurrent), texts, learners.variational(GAUSSIAN))
+    fleet_equals_alone(build_seeded(Recurrent), texts, learners.variational(GAUSSIAN))
 
 
 def test_so_do_nets_with_several_inputs() -> None:
-    alike(made(Asked), lambda: texts(named), LEARNERS["local"])
+    fleet_equals_alone(build_seeded(WordsWithCounts), lambda: texts(named), LEARNERS["local"])
 
 
 def test_so_do_all_draws_of_a_step_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = learners.variational(GAUSSIAN, noise.flipout, 4, antithetic=True)
-    after = doxa.fleet(made(Reading), texts(), learners=learner, seeds=SEEDS, **KEYS)
-    monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "side_by_side", lambda problem: True)
-    for one, other in zip(after, alike(made(Reading), texts, learner), strict=True):
-        close(one, other)
+    sequential_beliefs = doxa.fleet(build_seeded(Reading), texts(), learners=learner, seeds=SEEDS, **KEYS)
+    monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "vectorizes_draws", lambda problem: True)
+    for sequential, vectorized in zip(
+        sequential_beliefs, fleet_equals_alone(build_seeded(Reading), texts, learner), strict=True
+    ):
+        close(sequential, vectorized)
 
 
 def test_so_do_statistics_of_unequal_batches() -> None:
@@ -250,18 +256,20 @@ def test_so_do_statistics_of_unequal_batches() -> None:
         def __len__(self) -> int:
             return 7
 
-    found = alike(normed(), lambda: DataLoader(TensorDataset(X, Y), batch_sampler=Uneven()), LEARNERS["local"])
-    assert any((b["1.running_mean"] != 0).any() for one in found for b in one.buffers)
+    beliefs = fleet_equals_alone(
+        normed(), lambda: DataLoader(TensorDataset(X, Y), batch_sampler=Uneven()), LEARNERS["local"]
+    )
+    assert any((b["1.running_mean"] != 0).any() for belief in beliefs for b in belief.buffers)
 
 
 def test_a_batch_is_stacked_where_it_can_be() -> None:
-    one, two = Batch(torch.zeros(4, 2), torch.zeros(4)), Batch(torch.ones(4, 2), torch.ones(4))
-    both = side_by_side([one, two])
+    first, second = Batch(torch.zeros(4, 2), torch.zeros(4)), Batch(torch.ones(4, 2), torch.ones(4))
+    both = stack_batches([first, second])
     assert both.x.shape == (2, 4, 2)
     assert both.others == ()
-    ragged = side_by_side([one, Batch(torch.ones(3, 2), torch.ones(3))])
+    ragged = stack_batches([first, Batch(torch.ones(3, 2), torch.ones(3))])
     assert ragged.x.shape == (1, 4, 2)
-    assert [other.x.shape for other in ragged.others] == [(1, 3, 2)]
+    assert [batch.x.shape for batch in ragged.others] == [(1, 3, 2)]
 
 
 @pytest.mark.parametrize("name", ["local", "flipout", "dropout", "two samples"])
@@ -276,33 +284,33 @@ def test_noise_is_asked_for_anew_where_rows_are_longer(name: str) -> None:
             rows = slice(10 * index, 10 * index + 10)
             return WORDS[rows, : 1 + 2 * index], WORDS[rows, 0] % 2
 
-    alike(made(Reading), lambda: DataLoader(Grown(), batch_size=None), LEARNERS[name])
+    fleet_equals_alone(build_seeded(Reading), lambda: DataLoader(Grown(), batch_size=None), LEARNERS[name])
 
 
 CHOSEN = [[0, 3, 5], [1, 2, 4]]
-MASKS = [[k in own for k in range(70)] for own in CHOSEN]
+MASKS = [[k in indices for k in range(70)] for indices in CHOSEN]
 
 
 @pytest.mark.parametrize(
     "rows",
     [
         CHOSEN,
-        [np.array(own) for own in CHOSEN],
-        [np.array(own, dtype=np.uint16) for own in CHOSEN],
-        [torch.tensor(own, dtype=torch.int32) for own in CHOSEN],
-        [torch.tensor(own, dtype=torch.float32) for own in CHOSEN],
+        [np.array(indices) for indices in CHOSEN],
+        [np.array(indices, dtype=np.uint16) for indices in CHOSEN],
+        [torch.tensor(indices, dtype=torch.int32) for indices in CHOSEN],
+        [torch.tensor(indices, dtype=torch.float32) for indices in CHOSEN],
         MASKS,
-        [np.array(own) for own in MASKS],
-        [torch.tensor(own) for own in MASKS],
+        [np.array(mask) for mask in MASKS],
+        [torch.tensor(mask) for mask in MASKS],
     ],
 )
 def test_rows_are_indices_or_masks_of_any_make(rows: list[Any]) -> None:
-    found = feed((X, Y), X[:1], 2, None, rows)
-    assert torch.equal(found.rows, torch.tensor(CHOSEN))
+    feed = make_feed((X, Y), X[:1], 2, None, rows)
+    assert torch.equal(feed.rows, torch.tensor(CHOSEN))
 
 
 @pytest.mark.parametrize(
-    ("said", "rows"),
+    ("message", "rows"),
     [
         ("whole numbers", torch.tensor([0.5, 1.0])),
         ("whole numbers", [0.0, float("nan")]),
@@ -318,20 +326,20 @@ def test_rows_are_indices_or_masks_of_any_make(rows: list[Any]) -> None:
         ("no numeric array", ["a", "b"]),
     ],
 )
-def test_rows_that_are_neither_are_refused(said: str, rows: Any) -> None:
-    with pytest.raises(BadInput, match=said):
-        feed((X, Y), X[:1], 2, None, [rows])
+def test_rows_that_are_neither_are_refused(message: str, rows: Any) -> None:
+    with pytest.raises(BadInput, match=message):
+        make_feed((X, Y), X[:1], 2, None, [rows])
 
 
 def test_rows_are_as_many_for_each_member() -> None:
     with pytest.raises(BadInput, match="as many each"):
-        feed((X, Y), X[:1], 2, None, [[0, 1], [2]])
+        make_feed((X, Y), X[:1], 2, None, [[0, 1], [2]])
 
 
 def test_a_mask_picks_a_member_s_rows() -> None:
     masks = [torch.arange(70) % 2 == k for k in range(2)]
-    found = doxa.fleet(mlp(), (X, Y), learners=learners.point(), rows=masks, batch_size=16, **KEYS)
-    for belief, mask in zip(found, masks, strict=True):
+    beliefs = doxa.fleet(mlp(), (X, Y), learners=learners.point(), rows=masks, batch_size=16, **KEYS)
+    for belief, mask in zip(beliefs, masks, strict=True):
         close(belief, doxa.fit(mlp(), (X[mask], Y[mask]), learner=learners.point(), batch_size=16, **KEYS))
 
 
@@ -340,19 +348,19 @@ def test_a_mask_picks_a_member_s_rows() -> None:
 def test_sparse_gradients_are_those_of_dense_ones(name: str, members: int) -> None:
     data = WORDS, WORDS[:, 0] % 2
     keys = {**KEYS, "learners": LEARNERS[name], "seeds": SEEDS[:members], "batch_size": 16}
-    found = [doxa.fleet(made(lambda s=s: Reading(s)), data, **keys) for s in (False, True)]
-    for dense, sparse in zip(*found, strict=True):
+    fleets = [doxa.fleet(build_seeded(lambda s=s: Reading(s)), data, **keys) for s in (False, True)]
+    for dense, sparse in zip(*fleets, strict=True):
         close(dense, sparse)
 
 
 def test_so_are_those_of_nets_that_take_turns() -> None:
     def net() -> nn.Module:
-        found = Recurrent()
-        found.words.sparse = True
-        return found
+        recurrent = Recurrent()
+        recurrent.words.sparse = True
+        return recurrent
 
-    alike(made(net), lambda: (WORDS, WORDS[:, 0] % 2), learners.variational(GAUSSIAN))
-    alike(made(lambda: Reading(sparse=True)), texts, learners.point())
+    fleet_equals_alone(build_seeded(net), lambda: (WORDS, WORDS[:, 0] % 2), learners.variational(GAUSSIAN))
+    fleet_equals_alone(build_seeded(lambda: Reading(sparse=True)), texts, learners.point())
 
 
 @pytest.mark.parametrize("seeds", [[3], [3, 8]])
@@ -361,29 +369,29 @@ def test_so_are_those_of_a_function(seeds: list[int]) -> None:
         sparse = True
 
         def forward(self, x: Tensor) -> Tensor:
-            words = F.embedding(x, self.words.weight, sparse=self.sparse)
-            return self.head(self.each(words)[0][:, -1])
+            embedded = F.embedding(x, self.words.weight, sparse=self.sparse)
+            return self.head(self.each(embedded)[0][:, -1])
 
     class Dense(Looking):
         sparse = False
 
     keys = {**KEYS, "learners": learners.variational(GAUSSIAN), "seeds": seeds, "batch_size": 16}
-    found = [doxa.fleet(made(kind), (WORDS, WORDS[:, 0] % 2), **keys) for kind in (Looking, Dense)]
-    for sparse, dense in zip(*found, strict=True):
+    fleets = [doxa.fleet(build_seeded(kind), (WORDS, WORDS[:, 0] % 2), **keys) for kind in (Looking, Dense)]
+    for sparse, dense in zip(*fleets, strict=True):
         close(sparse, dense)
 
 
 @pytest.mark.parametrize("name", ["local", "two samples", "point", "dropout", "ensemble"])
 def test_a_training_dies_with_its_last_reference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No circle of references keeps a fleet's leaves, on a GPU its memory, until Python looks for such."""
-    born: list[weakref.ref[Passes]] = []
-    plain = Passes.__post_init__
+    born: list[weakref.ref[ForwardBackward]] = []
+    plain = ForwardBackward.__post_init__
 
-    def noted(self: Passes) -> None:
+    def noted(self: ForwardBackward) -> None:
         plain(self)
         born.append(weakref.ref(self))
 
-    monkeypatch.setattr(Passes, "__post_init__", noted)
+    monkeypatch.setattr(ForwardBackward, "__post_init__", noted)
     torch.optim.Adam([torch.zeros(1)])  # the first one imports much of torch, whose errors on the way hold frames
     gc.disable()
     try:
@@ -396,9 +404,9 @@ def test_a_training_dies_with_its_last_reference(name: str, monkeypatch: pytest.
 
 def test_a_loader_is_read_once_for_each_net() -> None:
     """The same words for a net in one epoch, others in the next; others for each net."""
-    source = Loaded(DataLoader(TensorDataset(X, Y), 16, shuffle=True), 70, 5, X[:1])
+    source = LoaderFeed(DataLoader(TensorDataset(X, Y), 16, shuffle=True), 70, 5, X[:1])
     seeds = torch.tensor([1, 2])
-    first, again, second = ([b.x for b in source.epoch(n, seeds, 0)] for n in (0, 0, 1))
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    first, first_again, second = ([b.x for b in source.epoch(n, seeds, 0)] for n in (0, 0, 1))
+    assert all(torch.equal(a, b) for a, b in zip(first, first_again, strict=True))
     assert not torch.equal(first[0], second[0])
     assert not torch.equal(first[0][0], first[0][1])

@@ -24,16 +24,16 @@ from doxa import learners, likelihoods, noise, posteriors, priors
 from doxa.contracts import Batch, Problem
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Gradient
-from doxa.engine.feed import feed
+from doxa.engine.feed import make_feed
 from doxa.engine.recipes import materialised
 from doxa.noise.interception import Interception
-from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, sites_of
-from doxa.noise.source import Alone
-from doxa.random.keys import isolated, seed_of
+from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, noise_sites
+from doxa.noise.source import StreamSource
+from doxa.random.keys import isolated_rng, seed_of
 from doxa.random.philox import Stream, fill_normals
-from doxa.training.members import Member, keys
-from doxa.training.problem import pose
-from doxa.weights.layout import Chooser, Layout, call, lay_out, mode
+from doxa.training.members import Member, net_keys
+from doxa.training.problem import build_problem
+from doxa.weights.layout import Chooser, Layout, call, lay_out, module_mode
 
 STEP = 5
 
@@ -144,7 +144,7 @@ class Case:
         return "-".join(map(str, vars(self).values()))
 
 
-def begun() -> Iterator[dict[str, Any]]:
+def fixed_choices() -> Iterator[dict[str, Any]]:
     """Every prior and noise: with every number of draws where each weight has a scale, and once where many share it."""
     for prior, kind in product(PRIORS, noise.TABLE):
         for draws in DRAWS:
@@ -154,14 +154,14 @@ def begun() -> Iterator[dict[str, Any]]:
 
 def cases() -> Iterator[Case]:
     """What was begun, and for the rest each time what has met the others least often."""
-    met: Counter[Any] = Counter()
-    for given in begun():
-        chosen = list(given.items())
-        met.update(combinations(chosen, 2))
-        for name in (n for n in CHOICES if n not in given):
-            own = [(name, value) for value in CHOICES[name]]
-            least = min(own, key=lambda one: sorted(met[other, one] for other in chosen))
-            met.update((other, least) for other in chosen)
+    pair_counts: Counter[Any] = Counter()
+    for fixed in fixed_choices():
+        chosen = list(fixed.items())
+        pair_counts.update(combinations(chosen, 2))
+        for name in (n for n in CHOICES if n not in fixed):
+            options = [(name, value) for value in CHOICES[name]]
+            least = min(options, key=lambda option: sorted(pair_counts[choice, option] for choice in chosen))
+            pair_counts.update((choice, least) for choice in chosen)
             chosen.append(least)
         yield Case(**dict(chosen))
 
@@ -170,13 +170,13 @@ CASES = list(cases())
 
 
 def test_any_two_choices_meet() -> None:
-    seen = {pair for case in CASES for pair in combinations(vars(case).items(), 2)}
-    for one, other in combinations(CHOICES, 2):
-        assert {((one, a), (other, b)) for a, b in product(CHOICES[one], CHOICES[other])} <= seen
+    pairs = {pair for case in CASES for pair in combinations(vars(case).items(), 2)}
+    for first, second in combinations(CHOICES, 2):
+        assert {((first, a), (second, b)) for a, b in product(CHOICES[first], CHOICES[second])} <= pairs
 
 
 @dataclass(frozen=True)
-class Afloat:
+class FleetAtStep:
     """A fleet at a step, as `doxa.fleet` would bring it there."""
 
     problem: Problem
@@ -205,20 +205,26 @@ def learner(case: Case, k: int, random: int) -> Any:
     )
 
 
-def launched(case: Case) -> Afloat:
+def start_fleet(case: Case) -> FleetAtStep:
     make, random = NETS[case.net]
-    with isolated(torch.device("cpu")):
+    with isolated_rng(torch.device("cpu")):
         torch.manual_seed(0)
         nets = [make().double() for _ in range(case.members)]
     layout, like = lay_out(nets[0], random)
     members = [Member(net, learner(case, k, layout.random), seed=7 * k + 1) for k, net in enumerate(nets)]
-    source = feed(data(case.likelihood), like[:1], 8, None, [None] * len(members))
-    problem = pose(members, source, LIKELIHOODS[case.likelihood], random, like.device, None)
-    each = [one.learner for one in members]
-    words = torch.tensor([seed_of(key) for key in keys(members)])
+    source = make_feed(data(case.likelihood), like[:1], 8, None, [None] * len(members))
+    problem = build_problem(members, source, LIKELIHOODS[case.likelihood], random, like.device, None)
+    fleet_learners = [member.learner for member in members]
+    net_seeds = torch.tensor([seed_of(key) for key in net_keys(members)])
     weights = torch.tensor([0.01, 0.02, 0.03][: len(members)], dtype=torch.float64)
-    batch = next(source.epoch(0, words, 0))
-    return Afloat(problem, each, each[0].start(problem, each), batch, StepContext(Stream(words, STEP), weights, ()))
+    batch = next(source.epoch(0, net_seeds, 0))
+    return FleetAtStep(
+        problem,
+        fleet_learners,
+        fleet_learners[0].start(problem, fleet_learners),
+        batch,
+        StepContext(Stream(net_seeds, STEP), weights, ()),
+    )
 
 
 def as_torch_s(prior: Any, like: Tensor) -> torchs.Distribution:
@@ -232,60 +238,64 @@ def as_torch_s(prior: Any, like: Tensor) -> torchs.Distribution:
     return (torchs.Normal if isinstance(prior, priors.gaussian) else torchs.Laplace)(centre, prior.scale)
 
 
-def numbers(stream: Stream, of: int, sign: float, like: Tensor) -> Tensor:
+def numbers(stream: Stream, stream_number: int, sign: float, like: Tensor) -> Tensor:
     """A draw's standard normals, turned round by the sign."""
-    found = torch.empty_like(like)[None]
-    fill_normals(found, stream.other(stream.number + of))
-    return sign * found[0]
+    normals = torch.empty_like(like)[None]
+    fill_normals(normals, stream.with_number(stream.number + stream_number))
+    return sign * normals[0]
 
 
 @dataclass
-class Written:
+class ReferenceFreeEnergy:
     """The free energy of one member at a step, in terms of its mean [P] and rho [G]."""
 
-    afloat: Afloat
+    fleet: FleetAtStep
     member: int
     mean: Tensor
     rho: Tensor
 
     def __post_init__(self) -> None:
-        self.problem, self.learner = self.afloat.problem, self.afloat.learners[self.member]
+        self.problem, self.learner = self.fleet.problem, self.fleet.learners[self.member]
         layout, kind = self.problem.layout, self.learner.noise
-        sizes = {"weight": (1,) * layout.random, "layer": layout.layers(), "network": (layout.random,)}
+        sizes = {"weight": (1,) * layout.random, "layer": layout.weights_per_layer(), "network": (layout.random,)}
         groups = torch.tensor(sizes[self.learner.posterior.per])
         self.middle, self.scale = self.mean[: layout.random], F.softplus(self.rho).repeat_interleave(groups)
-        self.ruled = torch.zeros(layout.random, dtype=torch.bool)
+        self.has_rule = torch.zeros(layout.random, dtype=torch.bool)
         for slot in layout.random_slots:
-            self.ruled[slot.span] = kind.reaches(self.problem.uses, slot.name)
+            self.has_rule[slot.span] = kind.reaches(self.problem.uses, slot.name)
         self.prior = as_torch_s(self.learner.prior, self.middle.detach())
         self.q = torchs.Normal(self.middle, self.scale)
 
     def draw(self, sample: int) -> tuple[Stream, float]:
         """Each draw has streams of its own; antithetic ones share them, two by two, and differ in sign."""
         number, sign = (sample // 2, 1.0 - 2.0 * (sample % 2)) if self.learner.antithetic else (sample, 1.0)
-        return Stream(self.afloat.now.stream.seeds[self.member, None], STEP, SAMPLE * number), sign
+        return Stream(self.fleet.now.stream.seeds[self.member, None], STEP, SAMPLE * number), sign
 
     def nll(self, sample: int, buffers: dict[str, Tensor]) -> Tensor:
         """Of one draw; buffers are changed in place."""
         problem, kind, (stream, sign) = self.problem, self.learner.noise, self.draw(sample)
-        noise_of_all = self.scale * numbers(stream, WEIGHTS, sign, self.middle)
-        drawn = torch.where(self.ruled, self.middle, self.middle + noise_of_all)
-        flat = torch.cat([drawn, self.mean[problem.layout.random :]])
+        weight_noise = self.scale * numbers(stream, WEIGHTS, sign, self.middle)
+        random_weights = torch.where(self.has_rule, self.middle, self.middle + weight_noise)
+        flat = torch.cat([random_weights, self.mean[problem.layout.random :]])
         first, parameters = problem.layout.weights(flat), problem.layout.parameters(flat)
-        second = Layout(problem.layout.random_slots).views(self.scale**2 if kind is noise.local else noise_of_all)
-        met: Any = nullcontext()
-        if bool(self.ruled.any()):
-            source = Alone(stream.other(stream.number + ROWS), sign)
-            met = Interception(sites_of(problem.uses, first, second), kind.rule, source)
-        with met:
-            output = call(problem.net, first, buffers, self.afloat.batch.x[self.member])
-        return -problem.likelihood.log_prob(output, self.afloat.batch.y[self.member], parameters).mean()
+        second = Layout(problem.layout.random_slots).views(self.scale**2 if kind is noise.local else weight_noise)
+        interception: Any = nullcontext()
+        if bool(self.has_rule.any()):
+            source = StreamSource(stream.with_number(stream.number + ROWS), sign)
+            interception = Interception(noise_sites(problem.uses, first, second), kind.rule, source)
+        with interception:
+            output = call(problem.net, first, buffers, self.fleet.batch.x[self.member])
+        return -problem.likelihood.log_prob(output, self.fleet.batch.y[self.member], parameters).mean()
 
     def cross_entropy(self, sample: int) -> Tensor:
         """−log p at the draw that the net ran on; where it ran on none, at one of the prior's own."""
         stream, sign = self.draw(sample)
-        of_net, own = (numbers(stream, of, sign, self.middle) for of in (WEIGHTS, PRIOR))
-        return -self.prior.log_prob(self.middle + self.scale * torch.where(self.ruled, own, of_net)).sum()
+        net_epsilon, prior_epsilon = (
+            numbers(stream, stream_number, sign, self.middle) for stream_number in (WEIGHTS, PRIOR)
+        )
+        return -self.prior.log_prob(
+            self.middle + self.scale * torch.where(self.has_rule, prior_epsilon, net_epsilon)
+        ).sum()
 
     def kl(self) -> Tensor:
         """In closed form where torch knows one, else the mean over the draws."""
@@ -299,39 +309,42 @@ class Written:
 Expected = tuple[Tensor, tuple[Tensor, ...], dict[str, Tensor]]
 
 
-def expected(afloat: Afloat, member: int) -> Expected:
+def expected(fleet: FleetAtStep, member: int) -> Expected:
     """What a step should leave of a member; of buffers the mean over the draws."""
-    mean, rho = (p.values[member].clone().requires_grad_() for p in afloat.gradient.parameters)
-    one = Written(afloat, member, mean, rho)
-    samples = one.learner.samples
-    seen = [{k: b[member].clone() for k, b in afloat.problem.buffers.items()} for _ in range(samples)]
-    nll = sum(one.nll(s, seen[s]) for s in range(samples)) / samples
-    slopes = torch.autograd.grad(nll + afloat.now.kl_weight[member] * one.kl(), (mean, rho))
-    middle = {k: torch.stack([own[k].double() for own in seen]).mean(0) for k in seen[0]}
-    return nll.detach(), slopes, middle
+    mean, rho = (p.values[member].clone().requires_grad_() for p in fleet.gradient.parameters)
+    written = ReferenceFreeEnergy(fleet, member, mean, rho)
+    samples = written.learner.samples
+    buffers_by_draw = [{k: b[member].clone() for k, b in fleet.problem.buffers.items()} for _ in range(samples)]
+    nll = sum(written.nll(s, buffers_by_draw[s]) for s in range(samples)) / samples
+    slopes = torch.autograd.grad(nll + fleet.now.kl_weight[member] * written.kl(), (mean, rho))
+    mean_buffers = {
+        k: torch.stack([draw_buffers[k].double() for draw_buffers in buffers_by_draw]).mean(0)
+        for k in buffers_by_draw[0]
+    }
+    return nll.detach(), slopes, mean_buffers
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_fleet_s_gradients_are_autograd_s(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """By mean and rho, for every member; losses and BatchNorm's statistics too. Then the way of a GPU, side by side."""
-    afloat = launched(case)
-    with isolated(torch.device("cpu")), mode(afloat.problem.net, True):
-        exact = [expected(afloat, k) for k in range(case.members)]
-        compare(afloat, exact)
-        if afloat.learners[0].samples > 1 and afloat.problem.uses.vectorises:
-            monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "side_by_side", lambda problem: True)
-            compare(launched(case), exact)
+    fleet = start_fleet(case)
+    with isolated_rng(torch.device("cpu")), module_mode(fleet.problem.net, True):
+        exact = [expected(fleet, k) for k in range(case.members)]
+        compare(fleet, exact)
+        if fleet.learners[0].samples > 1 and fleet.problem.uses.supports_vmap:
+            monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "vectorizes_draws", lambda problem: True)
+            compare(start_fleet(case), exact)
 
 
-def compare(afloat: Afloat, exact: list[Expected]) -> None:
+def compare(fleet: FleetAtStep, exact: list[Expected]) -> None:
     """Take the step and look at what it leaves; again, since nothing of the first may be left in the second."""
-    gradient = afloat.gradient
-    for again in (False, True):
-        losses = gradient.evaluate(afloat.batch, afloat.now)
-        by = materialised(gradient, afloat.now)
+    gradient = fleet.gradient
+    for second_time in (False, True):
+        losses = gradient.evaluate(fleet.batch, fleet.now)
+        by = materialised(gradient, fleet.now)
         for k, (nll, slopes, buffers) in enumerate(exact):
             pairs = [(losses[k], nll), *((by[p.name][k], g) for p, g in zip(gradient.parameters, slopes, strict=True))]
-            if not again:
-                pairs += [(found.double(), buffers[name]) for name, found in gradient.beliefs().buffers(k)[0].items()]
-            for found, right in pairs:
-                torch.testing.assert_close(found, right, rtol=1e-9, atol=1e-12)
+            if not second_time:
+                pairs += [(value.double(), buffers[name]) for name, value in gradient.beliefs().buffers(k)[0].items()]
+            for value, exact_value in pairs:
+                torch.testing.assert_close(value, exact_value, rtol=1e-9, atol=1e-12)

@@ -53,12 +53,12 @@ def net() -> nn.Module:
         return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 2)).double()
 
 
-def close(one: doxa.Belief, other: doxa.Belief) -> None:
-    torch.testing.assert_close(one.posterior.mean, other.posterior.mean, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(one.posterior.scale, other.posterior.scale, rtol=1e-9, atol=1e-9)
+def close(belief: doxa.Belief, expected: doxa.Belief) -> None:
+    torch.testing.assert_close(belief.posterior.mean, expected.posterior.mean, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(belief.posterior.scale, expected.posterior.scale, rtol=1e-9, atol=1e-9)
 
 
-class Pulled:
+class PulledToTargets:
     """A gradient of three nets, each drawn to a place of its own."""
 
     def __init__(self) -> None:
@@ -68,14 +68,14 @@ class Pulled:
         self.targets = [torch.randn(3, n, generator=draw, dtype=torch.float64) for n in (7, 4)]
 
     def slopes(self, context: object, prior: bool = True) -> list[GradientRows]:
-        pull = torch.tensor([[0.01], [1.0], [100.0]], dtype=torch.float64)
+        stiffness = torch.tensor([[0.01], [1.0], [100.0]], dtype=torch.float64)
         return [
-            GradientRows(p.name, slice(None), True, (p.values - target) * pull, p.values)
+            GradientRows(p.name, slice(None), True, (p.values - target) * stiffness, p.values)
             for p, target in zip(self.parameters, self.targets, strict=True)
         ]
 
 
-def steps(work: TorchStepper, gradient: Pulled, rates: list[float], number: int = 5) -> None:
+def steps(work: TorchStepper, gradient: PulledToTargets, rates: list[float], number: int = 5) -> None:
     exact = torch.tensor(rates, dtype=torch.float64)
     for _ in range(number):
         work.step(gradient, StepContext(Stream(torch.zeros(3)), exact, (exact,), exact=(exact,)))
@@ -84,8 +84,8 @@ def steps(work: TorchStepper, gradient: Pulled, rates: list[float], number: int 
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_a_member_is_what_it_is_alone(name: str) -> None:
     keys = {**KEYS, "optimiser": OPTIMISERS[name], "epochs": 3}
-    found = doxa.fleet(net(), rows(), learners=EACH, seeds=SEEDS, **keys)
-    for belief, learner, seed in zip(found, EACH, SEEDS, strict=True):
+    beliefs = doxa.fleet(net(), rows(), learners=EACH, seeds=SEEDS, **keys)
+    for belief, learner, seed in zip(beliefs, EACH, SEEDS, strict=True):
         close(belief, doxa.fit(net(), rows(), learner=learner, seed=seed, **keys))
 
 
@@ -106,22 +106,22 @@ def test_a_resumed_fleet_is_the_uninterrupted_one_to_the_byte(name: str, tmp_pat
 
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_each_net_has_a_rate_of_its_own(name: str) -> None:
-    gradient, rates = Pulled(), [0.1, 0.01, 0.03]
+    gradient, rates = PulledToTargets(), [0.1, 0.01, 0.03]
     work = TorchStepper(OPTIMISERS[name], gradient, own_rates=False)
     steps(work, gradient, rates)
-    assert [made.param_groups[0]["lr"] for made in work.made] == rates
+    assert [optimiser.param_groups[0]["lr"] for optimiser in work.optimisers] == rates
     for k, rate in enumerate(rates):
-        one = Pulled()
-        own = [p.values[k].clone().requires_grad_() for p in one.parameters]
-        alone = OPTIMISERS[name](own, lr=rate)
+        alone_gradient = PulledToTargets()
+        net_tensors = [p.values[k].clone().requires_grad_() for p in alone_gradient.parameters]
+        alone = OPTIMISERS[name](net_tensors, lr=rate)
         for _ in range(5):
-            for tensor, slopes in zip(own, one.slopes(None), strict=True):
+            for tensor, slopes in zip(net_tensors, alone_gradient.slopes(None), strict=True):
                 tensor.grad = slopes.rows[k].clone()
             alone.step()
             with torch.no_grad():
-                for tensor, p in zip(own, one.parameters, strict=True):
+                for tensor, p in zip(net_tensors, alone_gradient.parameters, strict=True):
                     p.values[k] = tensor
-        for tensor, p in zip(own, gradient.parameters, strict=True):
+        for tensor, p in zip(net_tensors, gradient.parameters, strict=True):
             torch.testing.assert_close(p.values[k], tensor.detach(), rtol=1e-12, atol=1e-12)
 
 
@@ -129,7 +129,7 @@ def test_each_net_has_a_rate_of_its_own(name: str) -> None:
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_who_rests_does_not_move(name: str, own_rates: bool) -> None:
     """Neither by momentum nor by decay, and its optimiser forgets nothing."""
-    gradient = Pulled()
+    gradient = PulledToTargets()
     work = TorchStepper(OPTIMISERS[name], gradient, own_rates)
     steps(work, gradient, [0.1, 0.1, 0.1], 2)
     before = [p.values.clone() for p in gradient.parameters]
@@ -145,20 +145,20 @@ def test_who_rests_does_not_move(name: str, own_rates: bool) -> None:
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_a_state_comes_back_to_the_net_it_was_taken_from(name: str) -> None:
     """That of a net that has rested from the start too, which may be none."""
-    gradient = Pulled()
+    gradient = PulledToTargets()
     work = TorchStepper(OPTIMISERS[name], gradient, own_rates=False)
     steps(work, gradient, [0.1, -1.0, 0.1])
-    again = Pulled()
+    copied_gradient = PulledToTargets()
     with torch.no_grad():
-        for p, q in zip(again.parameters, gradient.parameters, strict=True):
+        for p, q in zip(copied_gradient.parameters, gradient.parameters, strict=True):
             p.values.copy_(q.values)
-    other = TorchStepper(OPTIMISERS[name], again, own_rates=False)
-    other.load({k: t.clone() for k, t in work.state().tensors.items()}, work.state().numbers)
-    assert list(other.state().tensors) == list(work.state().tensors)
-    assert other.state().numbers == work.state().numbers
-    for one, own in ((work, gradient), (other, again)):
-        steps(one, own, [0.1, 0.02, -1.0])
-    for p, q in zip(again.parameters, gradient.parameters, strict=True):
+    loaded_stepper = TorchStepper(OPTIMISERS[name], copied_gradient, own_rates=False)
+    loaded_stepper.load({k: t.clone() for k, t in work.state().tensors.items()}, work.state().numbers)
+    assert list(loaded_stepper.state().tensors) == list(work.state().tensors)
+    assert loaded_stepper.state().numbers == work.state().numbers
+    for stepper, stepper_gradient in ((work, gradient), (loaded_stepper, copied_gradient)):
+        steps(stepper, stepper_gradient, [0.1, 0.02, -1.0])
+    for p, q in zip(copied_gradient.parameters, gradient.parameters, strict=True):
         assert torch.equal(p.values, q.values)
 
 
@@ -174,6 +174,6 @@ def test_what_is_no_optimiser_of_vectors_is_refused_in_words() -> None:
 
 @pytest.mark.parametrize("name", ["0.exp_avg", "3.0.exp_avg", "0.0"])
 def test_a_state_of_another_kind_is_a_broken_file(name: str) -> None:
-    work = TorchStepper(optim.Adam, Pulled(), own_rates=False)
+    work = TorchStepper(optim.Adam, PulledToTargets(), own_rates=False)
     with pytest.raises(BrokenFile, match="another version"):
         work.load({name: torch.zeros(7)}, {})

@@ -56,12 +56,12 @@ KEYS = {"likelihood": likelihoods.categorical(), "epochs": 4, "batch_size": 16, 
 
 def numbers(belief: doxa.Belief) -> list[torch.Tensor]:
     parts = getattr(belief.posterior, "members", (belief.posterior,))
-    found = [t for p in parts for t in vars(p).values() if isinstance(t, torch.Tensor)]
-    return found + [b for own in belief.buffers for b in own.values()]
+    tensors = [t for p in parts for t in vars(p).values() if isinstance(t, torch.Tensor)]
+    return tensors + [b for buffers in belief.buffers for b in buffers.values()]
 
 
-def close(one: doxa.Belief, other: doxa.Belief) -> None:
-    for a, b in zip(numbers(one), numbers(other), strict=True):
+def close(belief: doxa.Belief, expected: doxa.Belief) -> None:
+    for a, b in zip(numbers(belief), numbers(expected), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=2e-5)
 
 
@@ -69,24 +69,26 @@ def close(one: doxa.Belief, other: doxa.Belief) -> None:
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_member_is_what_it_is_alone(name: str, prior: str) -> None:
     """Priors, KL weights, seeds and rates of their own, BatchNorm's statistics too: equal to rounding."""
-    each = [LEARNERS[name](p, w) for p, w in zip(PRIORS[prior], WEIGHTS, strict=True)]
-    found = doxa.fleet(net(), rows(), learners=each, seeds=SEEDS, lr=RATES, **KEYS)
-    for belief, learner, seed, rate in zip(found, each, SEEDS, RATES, strict=True):
+    fleet_learners = [LEARNERS[name](p, w) for p, w in zip(PRIORS[prior], WEIGHTS, strict=True)]
+    beliefs = doxa.fleet(net(), rows(), learners=fleet_learners, seeds=SEEDS, lr=RATES, **KEYS)
+    for belief, learner, seed, rate in zip(beliefs, fleet_learners, SEEDS, RATES, strict=True):
         alone = doxa.fit(net(), rows(), learner=learner, seed=seed, lr=rate, **KEYS)
         close(belief, alone)
-        for row, other in zip(belief.record.history, alone.record.history, strict=True):
-            assert row == pytest.approx(other, rel=1e-3, abs=1e-3)
+        for row, alone_row in zip(belief.record.history, alone.record.history, strict=True):
+            assert row == pytest.approx(alone_row, rel=1e-3, abs=1e-3)
 
 
 @pytest.mark.parametrize("name", ["strided", "lstm", "transformer", "grouped", "tied_embedding", "batch_norm"])
 def test_every_kind_of_net_sails_in_a_fleet(name: str) -> None:
     """Where many nets do not run as one program, they take turns."""
     case = CASES[name]
-    each = [learners.variational(priors.gaussian(s), noise.local) for s in (0.5, 2.0)]
+    fleet_learners = [learners.variational(priors.gaussian(s), noise.local) for s in (0.5, 2.0)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = doxa.fleet(case.net(), case.data(12), learners=each, seeds=[1, 2], **{**KEYS, "batch_size": 6})
-        for belief, learner, seed in zip(found, each, (1, 2), strict=True):
+        beliefs = doxa.fleet(
+            case.net(), case.data(12), learners=fleet_learners, seeds=[1, 2], **{**KEYS, "batch_size": 6}
+        )
+        for belief, learner, seed in zip(beliefs, fleet_learners, (1, 2), strict=True):
             alone = doxa.fit(case.net(), case.data(12), learner=learner, seed=seed, **{**KEYS, "batch_size": 6})
             close(belief, alone)
 
@@ -98,25 +100,29 @@ def test_draws_side_by_side_are_draws_one_after_the_other(
     members: int, name: str, prior: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The way of a GPU, taken here: all samples of a step as one program."""
-    each = [learners.variational(p, noise.TABLE[name], 4, antithetic=True) for p in PRIORS[prior][:members]]
-    after = doxa.fleet(net(), rows(), learners=each, **KEYS)
-    monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "side_by_side", lambda problem: True)
-    for one, other in zip(after, doxa.fleet(net(), rows(), learners=each, **KEYS), strict=True):
-        close(one, other)
+    fleet_learners = [learners.variational(p, noise.TABLE[name], 4, antithetic=True) for p in PRIORS[prior][:members]]
+    sequential_beliefs = doxa.fleet(net(), rows(), learners=fleet_learners, **KEYS)
+    monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "vectorizes_draws", lambda problem: True)
+    for sequential, vectorized in zip(
+        sequential_beliefs, doxa.fleet(net(), rows(), learners=fleet_learners, **KEYS), strict=True
+    ):
+        close(sequential, vectorized)
 
 
 def test_members_may_have_starts_rows_and_validation_of_their_own() -> None:
     x, y = rows()
-    fold = [torch.arange(60)[k::3] for k in range(3)]
-    kept = [torch.cat([fold[j] for j in range(3) if j != k]) for k in range(3)]
+    folds = [torch.arange(60)[k::3] for k in range(3)]
+    training_rows = [torch.cat([folds[j] for j in range(3) if j != k]) for k in range(3)]
     nets = [net(k) for k in range(3)]
     learner = learners.variational(priors.gaussian(1.0))
     keys = {**KEYS, "epochs": 30, "patience": 2, "lr": 0.05}
-    held = [(x[fold[k]], y[fold[k]]) for k in range(3)]
-    found = doxa.fleet(nets, (x, y), learners=learner, rows=kept, validation=held, **keys)
+    validation = [(x[folds[k]], y[folds[k]]) for k in range(3)]
+    beliefs = doxa.fleet(nets, (x, y), learners=learner, rows=training_rows, validation=validation, **keys)
     lengths = set()
-    for k, belief in enumerate(found):
-        alone = doxa.fit(nets[k], (x[kept[k]], y[kept[k]]), learner=learner, validation=held[k], **keys)
+    for k, belief in enumerate(beliefs):
+        alone = doxa.fit(
+            nets[k], (x[training_rows[k]], y[training_rows[k]]), learner=learner, validation=validation[k], **keys
+        )
         lengths.add(len(alone.record.history))
         assert len(belief.record.history) == len(alone.record.history), "each stops when it would alone"
         assert belief.record.settings["steps"] == alone.record.settings["steps"]
@@ -131,28 +137,30 @@ def test_a_member_at_rest_does_not_turn_a_torch_optimiser_round() -> None:
     rest = (x[:6], 1 - y[:6])  # labels that learning makes worse: it stops at once
     keys = {**KEYS, "epochs": 12, "patience": 1, "optimiser": torch.optim.SGD, "lr": 0.2}
     learner = learners.variational(priors.gaussian(1.0))
-    found = doxa.fleet(net(), (x, y), learners=[learner] * 2, seeds=[1, 2], validation=[rest, (x, y)], **keys)
+    beliefs = doxa.fleet(net(), (x, y), learners=[learner] * 2, seeds=[1, 2], validation=[rest, (x, y)], **keys)
     alone = doxa.fit(net(), (x, y), learner=learner, seed=2, validation=(x, y), **keys)
-    assert len(found[0].record.history) < len(found[1].record.history)
-    assert {row["lr"] for row in found[1].record.history} == {0.2}
-    close(found[1], alone)
+    assert len(beliefs[0].record.history) < len(beliefs[1].record.history)
+    assert {row["lr"] for row in beliefs[1].record.history} == {0.2}
+    close(beliefs[1], alone)
 
 
 def test_kinds_and_chunks_come_back_in_order() -> None:
-    each = [LEARNERS[n](priors.gaussian(1.0), WEIGHTS[0]) for n in ("shared", "point", "shared", "local", "point")]
-    found = doxa.fleet(net(), rows(), learners=each, seeds=list(range(5)), at_once=1, **KEYS)
-    whole = doxa.fleet(net(), rows(), learners=each, seeds=list(range(5)), **KEYS)
-    for belief, other, learner in zip(found, whole, each, strict=True):
+    fleet_learners = [
+        LEARNERS[n](priors.gaussian(1.0), WEIGHTS[0]) for n in ("shared", "point", "shared", "local", "point")
+    ]
+    beliefs = doxa.fleet(net(), rows(), learners=fleet_learners, seeds=list(range(5)), at_once=1, **KEYS)
+    whole = doxa.fleet(net(), rows(), learners=fleet_learners, seeds=list(range(5)), **KEYS)
+    for belief, whole_belief, learner in zip(beliefs, whole, fleet_learners, strict=True):
         assert belief.record.settings["learner"] == describe(learner)
-        close(belief, other)
+        close(belief, whole_belief)
 
 
 class Interrupting(nn.Module):
     """A net that asks to stop at its n-th pass."""
 
-    def __init__(self, at: int = -1) -> None:
+    def __init__(self, forward_pass: int = -1) -> None:
         super().__init__()
-        self.net, self.left = net(), at
+        self.net, self.left = net(), forward_pass
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.left -= self.training
@@ -165,10 +173,12 @@ class Interrupting(nn.Module):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_resumed_fleet_is_the_uninterrupted_one_to_the_byte(name: str, tmp_path: Path) -> None:
-    each = [LEARNERS[name](p, w) for p, w in zip(PRIORS["gaussian"], WEIGHTS, strict=True)]
+    fleet_learners = [LEARNERS[name](p, w) for p, w in zip(PRIORS["gaussian"], WEIGHTS, strict=True)]
 
     def run(module: nn.Module, folder: str, **more: Any) -> None:
-        doxa.fleet(module, rows(), learners=each, seeds=SEEDS, lr=RATES, checkpoint=tmp_path / folder, **KEYS, **more)
+        doxa.fleet(
+            module, rows(), learners=fleet_learners, seeds=SEEDS, lr=RATES, checkpoint=tmp_path / folder, **KEYS, **more
+        )
 
     run(Interrupting(), "whole")
     with pytest.raises(Interrupted) as caught:
@@ -182,7 +192,7 @@ def test_a_resumed_fleet_is_the_uninterrupted_one_to_the_byte(name: str, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("said", "keys"),
+    ("message", "keys"),
     [
         ("one a member", {"seeds": [1, 2, 3]}),
         ("at least one member", {"learners": []}),
@@ -190,10 +200,10 @@ def test_a_resumed_fleet_is_the_uninterrupted_one_to_the_byte(name: str, tmp_pat
         ("indices from 0 to 59", {"rows": [torch.tensor([0, 60])] * 2}),
     ],
 )
-def test_what_makes_no_fleet_is_refused(said: str, keys: dict[str, Any]) -> None:
-    given = {"net": net(), "learners": [learners.point(), learners.point()], **KEYS, **keys}
-    with pytest.raises(BadInput, match=said):
-        doxa.fleet(given.pop("net"), rows(), **given)
+def test_what_makes_no_fleet_is_refused(message: str, keys: dict[str, Any]) -> None:
+    fleet_keys = {"net": net(), "learners": [learners.point(), learners.point()], **KEYS, **keys}
+    with pytest.raises(BadInput, match=message):
+        doxa.fleet(fleet_keys.pop("net"), rows(), **fleet_keys)
 
 
 @pytest.mark.parametrize("optimiser", [optimisers.sgd(), optimisers.sgd(0.9), optimisers.adam(0.8, 0.99)])
@@ -212,8 +222,10 @@ def test_doxa_s_optimisers_are_torch_s(optimiser: Any) -> None:
 @pytest.mark.parametrize("per", ["weight", "layer"])
 def test_the_kl_on_record_is_each_members_own_where_priors_are_shared(per: str) -> None:
     believed = [priors.gaussian(0.5), priors.gaussian(torch.linspace(0.1, 2.0, 74)), priors.laplace(0.3)]
-    for some in ([believed[0], believed[1], believed[0]], [believed[1]] * 3, [believed[2]] * 3):
-        each = [learners.variational(p, posterior=posteriors.mean_field(per, scale=0.2)) for p in some]
-        for belief in doxa.fleet(net(), rows(), learners=each, seeds=[1, 2, 3], **KEYS):
+    for fleet_priors in ([believed[0], believed[1], believed[0]], [believed[1]] * 3, [believed[2]] * 3):
+        fleet_learners = [
+            learners.variational(p, posterior=posteriors.mean_field(per, scale=0.2)) for p in fleet_priors
+        ]
+        for belief in doxa.fleet(net(), rows(), learners=fleet_learners, seeds=[1, 2, 3], **KEYS):
             expected = kl(belief.posterior, belief.prior).value
             assert belief.record.history[-1]["kl"] == pytest.approx(expected, rel=1e-6)

@@ -14,13 +14,13 @@ from torch.utils.data import DataLoader, TensorDataset
 import doxa
 from doxa import kl_weights, learners, likelihoods, noise, posteriors, priors, rates
 from doxa.contracts import Moment, Schedule
-from doxa.engine.feed import InMemory
+from doxa.engine.feed import InMemoryFeed
 from doxa.engine.members import Members
 from doxa.errors import Interrupted
 from doxa.random.keys import seed_of
 from doxa.random.philox import Stream
 from doxa.training.members import Member
-from doxa.training.problem import pose
+from doxa.training.problem import build_problem
 from zoo import CASES
 
 ROWS, SIZE, NOISE, PRIOR = 96, 4, 0.5, 0.7
@@ -129,13 +129,13 @@ def test_maximum_likelihood_is_least_squares() -> None:
     x, y, _, _ = regression()
     design = torch.cat([x, torch.ones(ROWS, 1)], 1)
     expected = torch.linalg.lstsq(design, y).solution[:, 0]
-    found = fit(learners.point(), epochs=600, lr=0.05).posterior.mean
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+    learned_mean = fit(learners.point(), epochs=600, lr=0.05).posterior.mean
+    torch.testing.assert_close(learned_mean, expected, rtol=1e-3, atol=1e-3)
 
 
 def test_map_under_a_gaussian_prior_is_the_exact_mean() -> None:
-    found = fit(learners.point(priors.gaussian(PRIOR)), epochs=600, lr=0.05).posterior.mean
-    torch.testing.assert_close(found, regression()[2], rtol=1e-3, atol=1e-3)
+    learned_mean = fit(learners.point(priors.gaussian(PRIOR)), epochs=600, lr=0.05).posterior.mean
+    torch.testing.assert_close(learned_mean, regression()[2], rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", priors.TABLE)
@@ -147,10 +147,14 @@ def test_map_ends_where_the_gradients_balance(name: str) -> None:
     w = fit(learners.point(prior), epochs=1000, lr=0.05).posterior.mean
     x, y, _, _ = regression()
     design = torch.cat([x, torch.ones(ROWS, 1)], 1)
-    pull = design.T @ (y[:, 0] - design @ w) / NOISE**2
-    left = pull + prior.grad_log_prob(w)
-    corner = (w.abs() < 1e-2) & (pull.abs() < 5 + 0.5) if name == "laplace" else torch.zeros_like(w, dtype=torch.bool)
-    assert float(left[~corner].abs().max()) < 0.05
+    likelihood_gradient = design.T @ (y[:, 0] - design @ w) / NOISE**2
+    residual_gradient = likelihood_gradient + prior.grad_log_prob(w)
+    corner = (
+        (w.abs() < 1e-2) & (likelihood_gradient.abs() < 5 + 0.5)
+        if name == "laplace"
+        else torch.zeros_like(w, dtype=torch.bool)
+    )
+    assert float(residual_gradient[~corner].abs().max()) < 0.05
 
 
 def test_dropout_of_inputs_is_ridge_regression() -> None:
@@ -160,14 +164,14 @@ def test_dropout_of_inputs_is_ridge_regression() -> None:
     design = torch.cat([x, torch.ones(ROWS, 1)], 1).double()
     penalty = torch.diag(torch.cat([x.double().square().sum(0) * rate / (1 - rate), torch.zeros(1).double()]))
     expected = torch.linalg.solve(design.T @ design + penalty, design.T @ y.double()[:, 0]).float()
-    found = fit(learners.dropout(rate=0.3, input_rate=rate), epochs=2000, lr=0.02).posterior.mean
-    torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
+    learned_mean = fit(learners.dropout(rate=0.3, input_rate=rate), epochs=2000, lr=0.02).posterior.mean
+    torch.testing.assert_close(learned_mean, expected, rtol=0, atol=0.02)
 
 
 def test_an_ensemble_of_learners_recovers_the_posterior_in_every_member() -> None:
-    found = fit(learners.ensemble(learners.point(priors.gaussian(PRIOR)), 3), epochs=600, lr=0.05).posterior
-    assert isinstance(found, posteriors.particles)
-    for w in found.weights:
+    posterior = fit(learners.ensemble(learners.point(priors.gaussian(PRIOR)), 3), epochs=600, lr=0.05).posterior
+    assert isinstance(posterior, posteriors.particles)
+    for w in posterior.weights:
         torch.testing.assert_close(w, regression()[2], rtol=1e-3, atol=1e-3)
 
 
@@ -244,9 +248,9 @@ def test_same_seed_same_bits_and_nothing_touched(name: str, tmp_path) -> None:
 class Halting(nn.Module):
     """The same net, which sends this process a Ctrl-C in its n-th training pass."""
 
-    def __init__(self, net: nn.Module, at: int) -> None:
+    def __init__(self, net: nn.Module, forward_pass: int) -> None:
         super().__init__()
-        self.net, self.left = net, at
+        self.net, self.left = net, forward_pass
 
     def forward(self, x: Tensor) -> Tensor:
         if self.training:
@@ -256,8 +260,8 @@ class Halting(nn.Module):
         return self.net(x)
 
 
-def wrapped(at: int = -1) -> nn.Module:
-    return Halting(CASES["batch_norm"].net(), at)
+def wrapped(forward_pass: int = -1) -> nn.Module:
+    return Halting(CASES["batch_norm"].net(), forward_pass)
 
 
 RESUMED = [(name, "adam") for name in LEARNERS]
@@ -283,8 +287,8 @@ def test_resumed_equals_uninterrupted_byte_for_byte(name: str, optimiser: str, t
 def test_resumed_equals_uninterrupted_with_a_loader(workers: int, tmp_path) -> None:
     def loader() -> DataLoader:
         x, y = CASES["batch_norm"].data(50)
-        own = torch.Generator().manual_seed(7)
-        return DataLoader(TensorDataset(x, y), batch_size=16, shuffle=True, num_workers=workers, generator=own)
+        generator = torch.Generator().manual_seed(7)
+        return DataLoader(TensorDataset(x, y), batch_size=16, shuffle=True, num_workers=workers, generator=generator)
 
     learner = LEARNERS["variational_local"]
     small(learner, tmp_path / "whole", net=wrapped(), data=loader())
@@ -317,16 +321,16 @@ def test_a_draw_of_a_training_is_one_of_its_posterior(name: str) -> None:
         "dropout": learners.dropout(0.4, 0.2),
         "ensemble": learners.ensemble(learners.variational(priors.gaussian(1.0)), 2),
     }[name]
-    source = InMemory(torch.randn(6, SIZE), torch.randn(6, 1), 3)
+    source = InMemoryFeed(torch.randn(6, SIZE), torch.randn(6, 1), 3)
     members = [Member(nn.Sequential(nn.Linear(SIZE, 5), nn.ReLU(), nn.Linear(5, 1)), learner, seed) for seed in (1, 2)]
-    problem = pose(members, source, likelihoods.gaussian(1.0), None, torch.device("cpu"), None)
+    problem = build_problem(members, source, likelihoods.gaussian(1.0), None, torch.device("cpu"), None)
     beliefs, members = learner.start(problem, [learner, learner]).beliefs(), Members(2, learner.nets)
     keys = [("draw", k) for k in range(len(beliefs.mean))]
-    found = beliefs.draw(Stream(torch.tensor([seed_of((*key, 0)) for key in keys])))
-    own = [members.posterior(beliefs, m) for m in range(2)]
-    each = [part for posterior in own for part in getattr(posterior, "members", (posterior,))]
-    for row, posterior, key in zip(found, each, keys, strict=True):
-        (right,) = posterior.draws(1, key)
-        torch.testing.assert_close(row, right.weights, rtol=1e-6, atol=1e-7)
-    torch.testing.assert_close(beliefs.mean, torch.stack([p.mean for p in each]))
-    assert name == "point" or not torch.equal(found, beliefs.mean)
+    drawn_weights = beliefs.draw(Stream(torch.tensor([seed_of((*key, 0)) for key in keys])))
+    member_posteriors = [members.posterior(beliefs, m) for m in range(2)]
+    net_posteriors = [part for posterior in member_posteriors for part in getattr(posterior, "members", (posterior,))]
+    for row, posterior, key in zip(drawn_weights, net_posteriors, keys, strict=True):
+        (expected_draw,) = posterior.draws(1, key)
+        torch.testing.assert_close(row, expected_draw.weights, rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(beliefs.mean, torch.stack([p.mean for p in net_posteriors]))
+    assert name == "point" or not torch.equal(drawn_weights, beliefs.mean)

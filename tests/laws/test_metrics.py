@@ -79,9 +79,9 @@ class TestClassification:
             metric(p, y)
 
 
-def expected(metric, said: torch.Tensor, true: torch.Tensor) -> float:
+def expected(metric, predicted: torch.Tensor, true: torch.Tensor) -> float:
     """E_y metric(said, y), y ~ true: exact, by summing over the classes."""
-    return sum(float(true[c]) * float(metric(said[None], torch.tensor([c]))) for c in range(len(true)))
+    return sum(float(true[c]) * float(metric(predicted[None], torch.tensor([c]))) for c in range(len(true)))
 
 
 @pytest.mark.parametrize("name", STRICTLY_PROPER)
@@ -89,8 +89,8 @@ def expected(metric, said: torch.Tensor, true: torch.Tensor) -> float:
 @given(seeds, st.floats(0.05, 2.0))
 def test_proper_scores_are_best_at_the_truth(name, seed, size):
     true, _, source = table(seed, rows=1)
-    other = (true[0].log() + size * torch.randn(4, generator=source, dtype=torch.float64)).softmax(0)
-    assert expected(CLASSIFICATION[name], other, true[0]) > expected(CLASSIFICATION[name], true[0], true[0])
+    perturbed = (true[0].log() + size * torch.randn(4, generator=source, dtype=torch.float64)).softmax(0)
+    assert expected(CLASSIFICATION[name], perturbed, true[0]) > expected(CLASSIFICATION[name], true[0], true[0])
 
 
 @pytest.mark.parametrize("name", CALIBRATION)

@@ -18,11 +18,11 @@ from doxa.errors import BadInput
 from doxa.flat import fill_scale
 from doxa.posteriors import MeanField
 from doxa.posteriors.divergence import kl
-from doxa.posteriors.dropout import masks
+from doxa.posteriors.dropout import masked_weights
 from doxa.posteriors.mean_field import Family, inverse_softplus, log_softplus, softplus
 from doxa.random.keys import stream_of
-from doxa.random.philox import fill_kept
-from doxa.weights.layout import constants, lay_out
+from doxa.random.philox import fill_dropout_mask
+from doxa.weights.layout import lay_out, untrained_tensors
 from doxa.weights.probe import probe
 from zoo import CASES
 
@@ -54,11 +54,11 @@ def example(name: str) -> Posterior:
         mean[:random] += 0.1 * torch.randn(random, generator=source)
         return MeanField(mean, rho)
 
-    uses, _ = probe(net(), layout, start, constants(net()), X)
+    uses, _ = probe(net(), layout, start, untrained_tensors(net()), X)
     return {
         "delta": lambda: posteriors.delta(start, random),
         "mean_field": lambda: mean_field(3),
-        "dropout": lambda: posteriors.dropout(start, random, masks(layout, uses, 0.4, 0.2)),
+        "dropout": lambda: posteriors.dropout(start, random, masked_weights(layout, uses, 0.4, 0.2)),
         "particles": lambda: posteriors.particles(start + 0.1 * torch.randn(5, len(start), generator=source), random),
         "mixture": lambda: posteriors.mixture((mean_field(3), mean_field(4), mean_field(5))),
         "samples": lambda: posteriors.samples(
@@ -74,7 +74,7 @@ def belief(name: str) -> Belief:
     layout, _ = lay_out(net())
     members = {"particles": 5, "mixture": 3}.get(name, 1)
     return Belief(
-        net(), likelihoods.categorical(), q, layout, (constants(net()),) * members, prior=priors.gaussian(1.0)
+        net(), likelihoods.categorical(), q, layout, (untrained_tensors(net()),) * members, prior=priors.gaussian(1.0)
     )
 
 
@@ -92,17 +92,17 @@ def test_moments_match_mean_and_scale(name: str) -> None:
     z = (draws.mean(0) - q.mean)[:random][varies] / (q.scale[varies] / math.sqrt(len(draws)))
     assert float(z.abs().max()) < 5
     assert float((draws[:, :random].std(0)[varies] / q.scale[varies]).log().abs().max()) < 0.1
-    still = torch.cat([~varies, torch.ones(draws.shape[1] - random, dtype=torch.bool)])
-    torch.testing.assert_close(draws[:, still].float(), q.mean[still].expand(len(draws), -1))
+    constant = torch.cat([~varies, torch.ones(draws.shape[1] - random, dtype=torch.bool)])
+    torch.testing.assert_close(draws[:, constant].float(), q.mean[constant].expand(len(draws), -1))
 
 
 @pytest.mark.parametrize("name", posteriors.TABLE)
 def test_draws_depend_on_the_key_alone(name: str) -> None:
     q = example(name)
-    first, again, other = (torch.stack([draw.weights for draw in q.draws(6, key)]) for key in ((0,), (0,), (1,)))
+    first, again, other_key = (torch.stack([draw.weights for draw in q.draws(6, key)]) for key in ((0,), (0,), (1,)))
     assert torch.equal(first, again)
     if name not in FINITE:
-        assert not torch.equal(first, other)
+        assert not torch.equal(first, other_key)
         assert not torch.equal(first[0], first[1])
 
 
@@ -112,8 +112,8 @@ def test_draws_tell_their_component_their_weight_and_how_many_they_are(name: str
     drawn = list(q.draws(7, (0,)))
     assert sum(draw.weight for draw in drawn) == pytest.approx(1)
     assert {draw.component for draw in drawn} == set(range(q.components))
-    different = {draw.weights.numpy().tobytes() for n in (7, 1000) for draw in q.draws(n, (0,))}
-    assert len(different) >= 1000 if q.distinct is None else len(different) == q.distinct
+    distinct_weights = {draw.weights.numpy().tobytes() for n in (7, 1000) for draw in q.draws(n, (0,))}
+    assert len(distinct_weights) >= 1000 if q.distinct is None else len(distinct_weights) == q.distinct
 
 
 def test_a_mixture_counts_its_members_components_and_draws() -> None:
@@ -146,24 +146,24 @@ def test_a_point_has_no_noise() -> None:
     ratio = torch.cat([r.flatten() for r in b.signal_to_noise().values()])
     assert ratio[3] == 0
     assert ratio[torch.arange(len(ratio)) != 3].isposinf().all()
-    kept = b.kept(0.5)
+    keep = b.kept(0.5)
     ranked = torch.cat([torch.arange(layout.random)[s.span] for s in layout.random_slots if len(s.shape) > 1])
     sizes = start[: layout.random].abs()[ranked]
-    assert float(sizes[~kept[ranked]].max()) <= float(sizes[kept[ranked]].min()), "pruning still ranks by size"
+    assert float(sizes[~keep[ranked]].max()) <= float(sizes[keep[ranked]].min()), "pruning still ranks by size"
 
 
 @pytest.mark.parametrize("name", posteriors.TABLE)
 def test_signal_to_noise_is_that_of_the_draws(name: str) -> None:
     b = belief(name)
-    found = torch.cat([r.flatten() for r in b.signal_to_noise().values()])
+    ratio = torch.cat([r.flatten() for r in b.signal_to_noise().values()])
     if name == "dropout":
         keep = b.posterior.keep
-        torch.testing.assert_close(found, (keep / (1 - keep)).sqrt())
-        assert found.isposinf().any()
-        assert not found.isposinf().all()
+        torch.testing.assert_close(ratio, (keep / (1 - keep)).sqrt())
+        assert ratio.isposinf().any()
+        assert not ratio.isposinf().all()
         return
     q, random = b.posterior, b.layout.random
-    torch.testing.assert_close(found, q.mean[:random].abs() / q.scale)
+    torch.testing.assert_close(ratio, q.mean[:random].abs() / q.scale)
 
 
 @pytest.mark.parametrize("name", posteriors.TABLE)
@@ -193,15 +193,15 @@ def test_deepcopy_is_independent(name: str) -> None:
 @pytest.mark.parametrize("name", posteriors.TABLE)
 def test_pruned_weights_are_certainly_zero(name: str) -> None:
     b = belief(name)
-    small = b.prune(0.6, refresh=X)
+    pruned = b.prune(0.6, refresh=X)
     keep = b.kept(0.6)
     weights = sum(math.prod(s.shape) for s in b.layout.random_slots if len(s.shape) > 1)
     assert int((~keep).sum()) == round(0.6 * weights)
-    for draw in small.posterior.draws(4, (0,)):
+    for draw in pruned.posterior.draws(4, (0,)):
         assert float(draw.weights[: b.layout.random][~keep].abs().max()) == 0
-    assert float(small.posterior.mean[: b.layout.random][~keep].abs().max()) == 0
-    assert float(small.posterior.scale[~keep].abs().max()) == 0
-    assert small.predict(X, 3).outputs.isfinite().all()
+    assert float(pruned.posterior.mean[: b.layout.random][~keep].abs().max()) == 0
+    assert float(pruned.posterior.scale[~keep].abs().max()) == 0
+    assert pruned.predict(X, 3).outputs.isfinite().all()
     relevance = b.posterior.relevance
     ranked = torch.cat([torch.arange(b.layout.random)[s.span] for s in b.layout.random_slots if len(s.shape) > 1])
     lost = relevance[ranked][~keep[ranked]]
@@ -220,7 +220,7 @@ def test_a_dropout_draw_equals_masked_inputs() -> None:
         module = dict(b.net.named_modules())[slot.module]
         x = torch.randn(1, m.channels) if len(m.shape) == 2 else torch.randn(1, m.channels, 5, 5)
         module.bias = None
-        by_weight = torch.func.functional_call(module, {"weight": w * m.spread(mask)}, (x,))
+        by_weight = torch.func.functional_call(module, {"weight": w * m.expand_mask(mask)}, (x,))
         by_input = torch.func.functional_call(module, {"weight": w}, (x * mask.reshape(1, -1, *[1] * (x.dim() - 2)),))
         torch.testing.assert_close(by_weight, by_input)
 
@@ -228,17 +228,17 @@ def test_a_dropout_draw_equals_masked_inputs() -> None:
 def test_dropout_s_draws_are_those_of_training_s_streams() -> None:
     """Words that depend on the key alone, so that device, dtype and the number of draws change no mask."""
     q = example("dropout")
-    many, few = ([draw.weights for draw in q.draws(n, (3, "masks"))] for n in (5, 2))
+    all_five, first_two = ([draw.weights for draw in q.draws(n, (3, "masks"))] for n in (5, 2))
     double = replace(q, mean=q.mean.double())
     doubled = [draw.weights for draw in double.draws(2, (3, "masks"))]
-    for s, (w, same, wide) in enumerate(zip(many, few, doubled, strict=False)):
-        assert torch.equal(w, same)
-        assert torch.equal(w == 0, wide == 0)
+    for s, (w, again, in_double) in enumerate(zip(all_five, first_two, doubled, strict=False)):
+        assert torch.equal(w, again)
+        assert torch.equal(w == 0, in_double == 0)
         for i, m in enumerate(q.masked):
-            kept = torch.empty(1, m.channels)
-            fill_kept(kept, stream_of((3, "masks", s)).other(i), m.rate)
+            dropout_mask = torch.empty(1, m.channels)
+            fill_dropout_mask(dropout_mask, stream_of((3, "masks", s)).with_number(i), m.rate)
             weight = q.mean[m.start : m.stop].view(m.shape)
-            assert torch.equal(w[m.start : m.stop].view(m.shape), weight * m.spread(kept[0]))
+            assert torch.equal(w[m.start : m.stop].view(m.shape), weight * m.expand_mask(dropout_mask[0]))
 
 
 def test_starts_are_the_same_in_every_dtype() -> None:
@@ -291,11 +291,13 @@ def test_draws_made_together_are_those_made_one_by_one(monkeypatch: pytest.Monke
 
     q = MeanField(torch.linspace(-1, 1, 1030), torch.linspace(-4, 1, 1025))
     prior = priors.scale_mixture()
-    alone = torch.stack([draw.weights for draw in q.draws(7, (3, "draws"))])
-    divergence_alone = divergence.monte_carlo(q, prior, 7, (3, "kl"))
+    one_by_one = torch.stack([draw.weights for draw in q.draws(7, (3, "draws"))])
+    divergence_one_by_one = divergence.monte_carlo(q, prior, 7, (3, "kl"))
     for module in (sys.modules[Family.__module__], divergence):
-        monkeypatch.setattr(module, "at_once", lambda like: 3)
-    together = torch.stack([draw.weights for draw in q.draws(7, (3, "draws"))])
-    assert torch.equal(together, alone)
-    found = divergence.monte_carlo(q, prior, 7, (3, "kl"))
-    assert (found.value, found.error) == pytest.approx((divergence_alone.value, divergence_alone.error), rel=1e-9)
+        monkeypatch.setattr(module, "draws_at_once", lambda like: 3)
+    in_blocks = torch.stack([draw.weights for draw in q.draws(7, (3, "draws"))])
+    assert torch.equal(in_blocks, one_by_one)
+    divergence_in_blocks = divergence.monte_carlo(q, prior, 7, (3, "kl"))
+    assert (divergence_in_blocks.value, divergence_in_blocks.error) == pytest.approx(
+        (divergence_one_by_one.value, divergence_one_by_one.error), rel=1e-9
+    )

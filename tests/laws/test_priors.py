@@ -12,13 +12,13 @@ import torch
 from scipy import integrate
 
 from doxa import priors
-from doxa.flat import Pull, Slopes, Turn, mixture_slope, worked_out
+from doxa.flat import GaussianGradientInputs, PriorGradientKind, ScalePullback, mean_and_rho_gradients, mixture_slope
 from doxa.nets import mlp
 from doxa.posteriors import MeanField
-from doxa.posteriors.divergence import CLOSED, kl, monte_carlo, pulls_of
+from doxa.posteriors.divergence import CLOSED_FORMS, kl, monte_carlo, prior_gradients_of
 from doxa.posteriors.mean_field import inverse_softplus
 from doxa.random.keys import normal
-from doxa.weights.layout import lay_out, settle
+from doxa.weights.layout import bind_prior, lay_out
 
 EXAMPLES = {
     "gaussian": priors.gaussian(0.7),
@@ -97,32 +97,32 @@ def exact(q: MeanField, prior) -> float:
             log_p = float(prior.log_prob(torch.tensor([m + s * z], dtype=torch.float64)))
             return math.exp(-0.5 * z * z) / math.sqrt(2 * math.pi) * (log_q - log_p)
 
-        at = min(max((float(prior.centre) - m) / s, -8.5), 8.5)
-        near = [min(max(at + d, -9), 9) for d in (-0.2, -0.02, 0.0, 0.02, 0.2)]
-        total += sum(integrate.quad(f, a, b, limit=200)[0] for a, b in zip([-9, *near], [*near, 9], strict=True))
+        centre = min(max((float(prior.centre) - m) / s, -8.5), 8.5)
+        edges = [min(max(centre + d, -9), 9) for d in (-0.2, -0.02, 0.0, 0.02, 0.2)]
+        total += sum(integrate.quad(f, a, b, limit=200)[0] for a, b in zip([-9, *edges], [*edges, 9], strict=True))
     return total
 
 
 @pytest.mark.parametrize("prior", ALL)
 def test_monte_carlo_kl_is_within_three_standard_errors(prior) -> None:
     q = posterior(20)
-    found = monte_carlo(q, prior, samples=4000, key=(5,))
-    assert found.error > 0
-    assert abs(found.value - exact(q, prior)) < 3 * found.error
+    estimate = monte_carlo(q, prior, samples=4000, key=(5,))
+    assert estimate.error > 0
+    assert abs(estimate.value - exact(q, prior)) < 3 * estimate.error
 
 
-@pytest.mark.parametrize("prior", [p for p in ALL if type(p.values[0]) in CLOSED])
+@pytest.mark.parametrize("prior", [p for p in ALL if type(p.values[0]) in CLOSED_FORMS])
 def test_closed_kl_is_exact(prior) -> None:
     q = posterior(20)
     assert kl(q, prior).value == pytest.approx(exact(q, prior), rel=1e-6)
     assert kl(q, prior).error == 0
 
 
-@pytest.mark.parametrize("prior", [p for p in ALL if type(p.values[0]) in CLOSED])
+@pytest.mark.parametrize("prior", [p for p in ALL if type(p.values[0]) in CLOSED_FORMS])
 def test_closed_slopes_are_derivatives(prior) -> None:
     q = posterior(200)
     mean, log_scale = q.mean.clone().requires_grad_(), q.log_scale.clone().requires_grad_()
-    closed = CLOSED[type(prior)]
+    closed = CLOSED_FORMS[type(prior)]
     closed.value(prior, mean, log_scale.exp(), log_scale).sum().backward()
     by_mean, by_scale = torch.ones_like(q.mean), torch.ones_like(q.mean)
     closed.add_slopes(prior, q.mean, q.scale, 0.5, by_mean, by_scale)
@@ -135,24 +135,33 @@ def test_closed_slopes_are_derivatives(prior) -> None:
 def test_the_flat_passes_know_the_slopes_of_the_priors_they_take(prior) -> None:
     """−d log p/dw at the draw, or of its mean over q; the rest they leave to the priors."""
     q = posterior(200)
-    pulls = pulls_of([prior], 200, q.mean)
-    if pulls.kind is Pull.NOWHERE:
+    prior_gradients = prior_gradients_of([prior], 200, q.mean)
+    if prior_gradients.kind is PriorGradientKind.NONE:
         assert type(prior) not in (type(priors.gaussian()), type(priors.scale_mixture())) or torch.is_tensor(
             prior.centre
         )
         return
     epsilon = normal(200, (3,), q.mean)
-    one = torch.ones(1, 200, dtype=q.mean.dtype)
-    rows = Slopes(q.mean[None], q.rho[None], one, one, epsilon[None], Turn.TIMES_EPSILON, one[0, :1] / 2, pulls)
-    by_mean, by_rho = (g[0] for g in worked_out(rows))
+    ones = torch.ones(1, 200, dtype=q.mean.dtype)
+    rows = GaussianGradientInputs(
+        q.mean[None],
+        q.rho[None],
+        ones,
+        ones,
+        epsilon[None],
+        ScalePullback.TIMES_EPSILON,
+        ones[0, :1] / 2,
+        prior_gradients,
+    )
+    by_mean, by_rho = (g[0] for g in mean_and_rho_gradients(rows))
     by_scale = by_rho / q.rho.sigmoid() + 0.5 / q.scale  # without the entropy's slope
-    if pulls.kind is Pull.MIXTURE:
+    if prior_gradients.kind is PriorGradientKind.MIXTURE:
         slope = prior.grad_log_prob(q.mean + q.scale * epsilon)
         torch.testing.assert_close(by_mean, 1 - 0.5 * slope)
         torch.testing.assert_close(by_scale, (1 - 0.5 * slope) * epsilon, rtol=1e-6, atol=1e-6)
     else:
         expected = torch.ones(200, dtype=q.mean.dtype), epsilon.clone()
-        CLOSED[type(prior)].add_slopes(prior, q.mean, q.scale, 0.5, *expected)
+        CLOSED_FORMS[type(prior)].add_slopes(prior, q.mean, q.scale, 0.5, *expected)
         torch.testing.assert_close((by_mean, by_scale), expected, rtol=1e-6, atol=1e-6)
 
 
@@ -165,9 +174,9 @@ def test_a_prior_made_of_another_keeps_its_own_slopes(prior) -> None:
             return super().grad_log_prob(w) + 1
 
     fields = {f.name: getattr(prior, f.name) for f in dataclasses.fields(prior)}
-    assert pulls_of([prior], 5, torch.zeros(5)).kind is not Pull.NOWHERE
-    assert pulls_of([Tilted(**fields)], 5, torch.zeros(5)).kind is Pull.NOWHERE
-    assert pulls_of([prior, Tilted(**fields)], 5, torch.zeros(5)).kind is Pull.NOWHERE
+    assert prior_gradients_of([prior], 5, torch.zeros(5)).kind is not PriorGradientKind.NONE
+    assert prior_gradients_of([Tilted(**fields)], 5, torch.zeros(5)).kind is PriorGradientKind.NONE
+    assert prior_gradients_of([prior, Tilted(**fields)], 5, torch.zeros(5)).kind is PriorGradientKind.NONE
 
 
 def test_kl_of_a_large_layer_equals_torch_distributions() -> None:
@@ -175,18 +184,18 @@ def test_kl_of_a_large_layer_equals_torch_distributions() -> None:
     torch.manual_seed(0)
     mean = torch.randn(784 * 400) * 0.05
     q = MeanField(mean, torch.empty(784 * 400).uniform_(-5, -4))
-    for prior, theirs in (
+    for prior, torch_prior in (
         (priors.gaussian(1.0), torch.distributions.Normal(0.0, 1.0)),
         (priors.laplace(0.15), torch.distributions.Laplace(0.0, 0.15)),
     ):
         if isinstance(prior, priors.gaussian):
             expected = float(
-                torch.distributions.kl_divergence(torch.distributions.Normal(mean, q.scale), theirs).double().sum()
+                torch.distributions.kl_divergence(torch.distributions.Normal(mean, q.scale), torch_prior).double().sum()
             )
             assert kl(q, prior).value == pytest.approx(expected, rel=1e-5)
         else:
-            found = monte_carlo(q, prior, samples=50, key=(1,))
-            assert abs(kl(q, prior).value - found.value) < 3 * found.error
+            estimate = monte_carlo(q, prior, samples=50, key=(1,))
+            assert abs(kl(q, prior).value - estimate.value) < 3 * estimate.error
 
 
 def test_kl_of_a_belief_from_itself_is_zero() -> None:
@@ -221,7 +230,7 @@ def test_a_prior_can_be_centred_on_a_net(name: str) -> None:
     net = mlp(3, (4,), 2)
     layout, start = lay_out(net)
     for centre in (net, net.state_dict(), dict(net.named_parameters())):
-        prior = settle(priors.TABLE[name](centre=centre), layout, start)
+        prior = bind_prior(priors.TABLE[name](centre=centre), layout, start)
         assert torch.equal(prior.centre, start[: layout.random])
         w = start[: layout.random] + 0.3
         torch.testing.assert_close(
@@ -233,8 +242,8 @@ def test_slopes_of_several_mixtures_at_once_are_those_of_each() -> None:
     """As a GPU takes them: columns of numbers, a row for each net."""
     mixtures = [priors.scale_mixture(0.25, 1.0, 0.01), priors.scale_mixture(0.5, 0.3, 0.001, centre=0.2)]
     w = torch.linspace(-2, 2, 401, dtype=torch.float64).repeat(2, 1)
-    about = pulls_of(mixtures, 401, w).about
-    assert about is not None
-    found = mixture_slope(w, *about.split(1, dim=1))
-    for row, own, prior in zip(found, w, mixtures, strict=True):
-        torch.testing.assert_close(row, prior.grad_log_prob(own), rtol=1e-9, atol=1e-9)
+    coefficients = prior_gradients_of(mixtures, 401, w).coefficients
+    assert coefficients is not None
+    slopes = mixture_slope(w, *coefficients.split(1, dim=1))
+    for row, weights, prior in zip(slopes, w, mixtures, strict=True):
+        torch.testing.assert_close(row, prior.grad_log_prob(weights), rtol=1e-9, atol=1e-9)

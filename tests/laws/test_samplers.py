@@ -70,9 +70,9 @@ def effective(states: Tensor) -> float:
 
 def test_minibatches_leave_the_mean_where_it_is() -> None:
     mean, precision = exact()
-    found = chains(1000, 3000, batch_size=16, lr=0.1 * ROWS / precision)
-    assert effective(found) >= 50_000
-    assert abs(float(found.mean()) - mean) < 0.05 * precision**-0.5
+    states = chains(1000, 3000, batch_size=16, lr=0.1 * ROWS / precision)
+    assert effective(states) >= 50_000
+    assert abs(float(states.mean()) - mean) < 0.05 * precision**-0.5
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.25])
@@ -80,20 +80,20 @@ def test_minibatches_leave_the_mean_where_it_is() -> None:
 def test_of_all_rows_the_variance_is_that_of_the_discrete_chain(share: float, temperature: float) -> None:
     """w ← (1 − rλ) w + … + √(2rT/N) ξ has variance T/Λ · 1/(1 − rλ/2), λ = Λ/N; `share` is rλ."""
     mean, precision = exact()
-    found = chains(2000, 1000, lr=share * ROWS / precision, temperature=temperature)
-    of_chains = (found - mean).square().mean(1)
-    error = float(of_chains.std()) / len(of_chains) ** 0.5
-    right = temperature / precision / (1 - share / 2)
-    assert error < 0.02 * right
-    assert abs(float(of_chains.mean()) - right) < 4 * error
+    states = chains(2000, 1000, lr=share * ROWS / precision, temperature=temperature)
+    chain_variances = (states - mean).square().mean(1)
+    error = float(chain_variances.std()) / len(chain_variances) ** 0.5
+    exact_variance = temperature / precision / (1 - share / 2)
+    assert error < 0.02 * exact_variance
+    assert abs(float(chain_variances.mean()) - exact_variance) < 4 * error
 
 
 def test_a_falling_step_brings_the_variance_to_the_posterior_s() -> None:
     mean, precision = exact()
     rate = rates.polynomial(0.5 * ROWS / precision, after=5, power=0.6)
-    found = (chains(1000, 1500, lr=rate)[:, -400:] - mean).square().mean(1)
-    error = float(found.std()) / len(found) ** 0.5
-    assert abs(float(found.mean()) * precision - 1) < 4 * error * precision + 0.02
+    chain_variances = (chains(1000, 1500, lr=rate)[:, -400:] - mean).square().mean(1)
+    error = float(chain_variances.std()) / len(chain_variances) ** 0.5
+    assert abs(float(chain_variances.mean()) * precision - 1) < 4 * error * precision + 0.02
 
 
 def test_point_estimates_get_no_noise_and_no_temperature_none() -> None:
@@ -107,13 +107,13 @@ def test_point_estimates_get_no_noise_and_no_temperature_none() -> None:
     assert cold.record.settings["learner"]["temperature"] == 0.0
     assert cold.record.history[-1]["temperature"] == 0.0
 
-    def one(name: str, _: Any) -> bool:
+    def is_weight(name: str, _: Any) -> bool:
         return name == "weight"
 
     # With the weight held by its prior, the bias is the only thing that learns: as without noise.
     tight = learners.langevin(priors.gaussian(1e-9), 1.0, burn_in=0.0, thinning=1)
     halves = [
-        doxa.fit(net(True), data(), learner=tight, random=one, optimiser=None, **{**keys, "seed": s, "lr": 1e-22})
+        doxa.fit(net(True), data(), learner=tight, random=is_weight, optimiser=None, **{**keys, "seed": s, "lr": 1e-22})
         for s in (1, 2)
     ]
     assert not torch.equal(halves[0].posterior.rows[:, 0], halves[1].posterior.rows[:, 0])
@@ -136,15 +136,15 @@ KEYS: dict[str, Any] = {
 
 def iterates(dtype: torch.dtype = torch.float64, **more: Any) -> list[Tensor]:
     """The weights after every epoch of a plain run."""
-    seen: list[Tensor] = []
+    weights_by_epoch: list[Tensor] = []
 
     def watch(belief: doxa.Belief) -> dict[str, float]:
-        seen.append(belief.posterior.mean.clone())
+        weights_by_epoch.append(belief.posterior.mean.clone())
         return {}
 
     rows = tuple(t.to(dtype) for t in data())
     doxa.fit(small().to(dtype), rows, learner=learners.point(), watch=watch, **{**KEYS, **more})
-    return seen
+    return weights_by_epoch
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -164,11 +164,13 @@ def test_swa_is_the_mean_of_the_iterates(dtype: torch.dtype) -> None:
 def test_ema_is_the_recursion() -> None:
     decay = 0.9
     belief = doxa.fit(small(), data(), learner=learners.ema(decay=decay), **{**KEYS, "batch_size": ROWS})
-    seen = iterates(batch_size=ROWS)
-    average = torch.zeros_like(seen[0])
-    for w in seen:
+    weights_by_step = iterates(batch_size=ROWS)
+    average = torch.zeros_like(weights_by_step[0])
+    for w in weights_by_step:
         average = decay * average + (1 - decay) * w
-    torch.testing.assert_close(belief.posterior.mean, average / (1 - decay ** len(seen)), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(
+        belief.posterior.mean, average / (1 - decay ** len(weights_by_step)), rtol=1e-9, atol=1e-12
+    )
 
 
 ALL = {
@@ -180,17 +182,17 @@ ALL = {
 
 def numbers(belief: doxa.Belief) -> list[Tensor]:
     draws = list(belief.posterior.draws(1000, (0,)))
-    found = [d.weights for d in draws] + [b for own in belief.buffers for b in own.values()]
-    return found + [b for d in draws for b in (d.buffers or {}).values()]
+    tensors = [d.weights for d in draws] + [b for buffers in belief.buffers for b in buffers.values()]
+    return tensors + [b for d in draws for b in (d.buffers or {}).values()]
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_fleet_has_them_as_alone(name: str) -> None:
-    found = doxa.fleet(small(), data(), learners=ALL[name], seeds=[1, 2, 3], **KEYS)
-    for belief, seed in zip(found, [1, 2, 3], strict=True):
+    beliefs = doxa.fleet(small(), data(), learners=ALL[name], seeds=[1, 2, 3], **KEYS)
+    for belief, seed in zip(beliefs, [1, 2, 3], strict=True):
         alone = doxa.fit(small(), data(), learner=ALL[name], seed=seed, **KEYS)
-        for one, other in zip(numbers(belief), numbers(alone), strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+        for fleet_tensor, alone_tensor in zip(numbers(belief), numbers(alone), strict=True):
+            torch.testing.assert_close(fleet_tensor, alone_tensor, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -198,19 +200,21 @@ def test_an_ensemble_does_not_mix_its_members_up(name: str) -> None:
     """Each draw predicts as the member's own belief does, with statistics of its own."""
     both = doxa.fit(small(), data(), learner=learners.ensemble(ALL[name], 2, restart=False), seed=1, **KEYS)
     alone = doxa.fit(small(), data(), learner=ALL[name], seed=1, **KEYS)
-    mine, theirs = (b.predict(data()[0], 1000).outputs for b in (both, alone))
-    assert len(mine) == 2 * len(theirs)
-    torch.testing.assert_close(mine[: len(theirs)], theirs, rtol=1e-9, atol=1e-9)
-    assert not torch.allclose(mine[len(theirs) :], theirs)
+    ensemble_outputs, alone_outputs = (b.predict(data()[0], 1000).outputs for b in (both, alone))
+    assert len(ensemble_outputs) == 2 * len(alone_outputs)
+    torch.testing.assert_close(ensemble_outputs[: len(alone_outputs)], alone_outputs, rtol=1e-9, atol=1e-9)
+    assert not torch.allclose(ensemble_outputs[len(alone_outputs) :], alone_outputs)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_recorded_they_are_as_written(name: str, record: Record) -> None:
     written = doxa.fleet(small(), data(), learners=ALL[name], seeds=[1, 2], **KEYS)
     record()
-    for one, other in zip(doxa.fleet(small(), data(), learners=ALL[name], seeds=[1, 2], **KEYS), written, strict=True):
-        for found, right in zip(numbers(one), numbers(other), strict=True):
-            torch.testing.assert_close(found, right, rtol=1e-9, atol=1e-9)
+    for recorded_belief, written_belief in zip(
+        doxa.fleet(small(), data(), learners=ALL[name], seeds=[1, 2], **KEYS), written, strict=True
+    ):
+        for recorded_tensor, written_tensor in zip(numbers(recorded_belief), numbers(written_belief), strict=True):
+            torch.testing.assert_close(recorded_tensor, written_tensor, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
@@ -256,14 +260,14 @@ def test_what_has_begun_goes_on_where_there_are_more_epochs(name: str, tmp_path:
     plain = {"langevin": learners.langevin(priors.gaussian(1.0), burn_in=0.0), "swa": learners.point()}[name]
     doxa.fit(small(), data(), learner=every, checkpoint=tmp_path, **{**KEYS, "epochs": 4})
     longer = doxa.fit(small(), data(), learner=every, checkpoint=tmp_path, resume=True, **KEYS).posterior
-    seen: list[Tensor] = []
+    weights_by_epoch: list[Tensor] = []
     whole = doxa.fit(
-        small(), data(), learner=plain, watch=lambda b: seen.append(b.posterior.mean.clone()) or {}, **KEYS
+        small(), data(), learner=plain, watch=lambda b: weights_by_epoch.append(b.posterior.mean.clone()) or {}, **KEYS
     ).posterior
     if name == "langevin":
         assert torch.equal(longer.rows, whole.rows[2:])
     else:
-        torch.testing.assert_close(longer.mean, torch.stack(seen[2:]).mean(0), rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(longer.mean, torch.stack(weights_by_epoch[2:]).mean(0), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("batch_size", [16, ROWS])
@@ -276,10 +280,10 @@ def test_a_chain_that_keeps_every_step_is_recorded_as_written(
     keys = {**KEYS, "epochs": 3, "batch_size": batch_size}
     written = doxa.fit(small(), data(), learner=chain, checkpoint=tmp_path / "written", **keys)
     record()
-    found = doxa.fit(small(), data(), learner=chain, checkpoint=tmp_path / "recorded", **keys)
-    assert written.posterior.distinct == found.posterior.distinct == 3 * ROWS // batch_size
-    for one, other in zip(numbers(found), numbers(written), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+    recorded = doxa.fit(small(), data(), learner=chain, checkpoint=tmp_path / "recorded", **keys)
+    assert written.posterior.distinct == recorded.posterior.distinct == 3 * ROWS // batch_size
+    for recorded_tensor, written_tensor in zip(numbers(recorded), numbers(written), strict=True):
+        torch.testing.assert_close(recorded_tensor, written_tensor, rtol=1e-9, atol=1e-9)
 
 
 def test_samples_on_disk_outlive_a_run_that_goes_on(tmp_path: Path) -> None:
@@ -292,7 +296,7 @@ def test_samples_on_disk_outlive_a_run_that_goes_on(tmp_path: Path) -> None:
 
 
 def test_another_run_s_samples_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain_module, "STAGED", {"cpu": 1})
+    monkeypatch.setattr(chain_module, "STAGED_NUMBERS", {"cpu": 1})
     chain = learners.langevin(priors.gaussian(1.0), burn_in=0.0, thinning=1, on_disk=True)
     for seed in (1, 2):
         doxa.fit(small(), data(), learner=chain, checkpoint=tmp_path / str(seed), seed=seed, **{**KEYS, "epochs": 2})
@@ -332,10 +336,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_settings_that_make_no_sense_are_refused_in_words(words: str) -> None:
-    with pytest.raises(BadInput, match=words):
-        REFUSED[words]()
+@pytest.mark.parametrize("message", REFUSED)
+def test_settings_that_make_no_sense_are_refused_in_words(message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        REFUSED[message]()
 
 
 CHAIN = ALL["langevin"]
@@ -354,10 +358,10 @@ UNFIT: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("words", UNFIT)
-def test_partners_that_do_not_fit_are_refused_in_words(words: str) -> None:
-    learner, more = UNFIT[words]
-    with pytest.raises(BadInput, match=words):
+@pytest.mark.parametrize("message", UNFIT)
+def test_partners_that_do_not_fit_are_refused_in_words(message: str) -> None:
+    learner, more = UNFIT[message]
+    with pytest.raises(BadInput, match=message):
         doxa.fit(small(), data(), learner=learner, **{**KEYS, **more})
 
 

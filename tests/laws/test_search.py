@@ -16,10 +16,10 @@ from doxa.search import low_rank, natural, natural_within, plain, scores, shapin
 from doxa.search.distribution.coordinates import TABLE as COORDINATES
 from doxa.search.distribution.coordinates import Coordinate, log_scale
 from doxa.search.distribution.fisher import fisher
-from doxa.search.distribution.gaussian import Gaussian, Slopes, groups_of
+from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes, scale_groups
 from doxa.search.objectives import Objective
-from doxa.search.perturbations.population import population
-from doxa.search.scene import Named, Rows, Scene
+from doxa.search.perturbations.population import make_population
+from doxa.search.population_evaluator import EvaluationBatch, NamedTensors, PopulationEvaluator
 from doxa.search.shaping import TABLE as SHAPINGS
 from doxa.weights.layout import lay_out
 from doxa.weights.probe import probe
@@ -29,10 +29,10 @@ FAMILIES = {"separable": None, "layer-wise": (2, 3), "isotropic": (5,)}
 families = pytest.mark.parametrize("groups", FAMILIES.values(), ids=FAMILIES.keys())
 
 
-def gaussian(groups: tuple[int, ...] | None) -> Gaussian:
+def gaussian(groups: tuple[int, ...] | None) -> SearchDistribution:
     count = D if groups is None else len(groups)
     mean = torch.linspace(-1, 1.5, D, dtype=torch.float64)
-    return Gaussian(mean, torch.linspace(0.4, 1.1, count, dtype=torch.float64), groups)
+    return SearchDistribution(mean, torch.linspace(0.4, 1.1, count, dtype=torch.float64), groups)
 
 
 def normals(rows: int, seed: int = 0, width: int = D) -> Tensor:
@@ -41,25 +41,25 @@ def normals(rows: int, seed: int = 0, width: int = D) -> Tensor:
 
 @families
 def test_scores_are_the_slopes_of_the_log_density(groups: tuple[int, ...] | None) -> None:
-    at, epsilon = gaussian(groups), normals(7)
-    w = at.mean + at.scales * epsilon
-    mean, log = at.mean.clone().requires_grad_(), at.scale.log().requires_grad_()
-    found = [
-        torch.autograd.grad(Gaussian(mean, log.exp(), groups).log_prob(row), [mean, log], retain_graph=True)
+    distribution, epsilon = gaussian(groups), normals(7)
+    w = distribution.mean + distribution.scales * epsilon
+    mean, log = distribution.mean.clone().requires_grad_(), distribution.scale.log().requires_grad_()
+    gradients = [
+        torch.autograd.grad(SearchDistribution(mean, log.exp(), groups).log_prob(row), [mean, log], retain_graph=True)
         for row in w
     ]
-    by_mean, by_log = scores(at, epsilon)
-    torch.testing.assert_close(by_mean, torch.stack([a for a, _ in found]))
-    torch.testing.assert_close(by_log, torch.stack([b for _, b in found]))
+    by_mean, by_log = scores(distribution, epsilon)
+    torch.testing.assert_close(by_mean, torch.stack([a for a, _ in gradients]))
+    torch.testing.assert_close(by_log, torch.stack([b for _, b in gradients]))
 
 
 @families
 def test_the_fisher_information_is_the_covariance_of_the_scores(groups: tuple[int, ...] | None) -> None:
-    at = gaussian(groups)
-    both = torch.cat(scores(at, normals(400_000)), 1)
+    distribution = gaussian(groups)
+    both = torch.cat(scores(distribution, normals(400_000)), 1)
     products = both[:, :, None] * both[:, None, :]
     error = products.std(0) / len(both) ** 0.5
-    assert (products.mean(0) - torch.cat(fisher(at)).diag()).abs().div(error).max() < 3
+    assert (products.mean(0) - torch.cat(fisher(distribution)).diag()).abs().div(error).max() < 3
 
 
 @pytest.mark.parametrize("coordinate", COORDINATES.values(), ids=COORDINATES.keys())
@@ -90,10 +90,10 @@ def test_a_coordinate_comes_to_rest_at_the_smallest_scale_and_is_else_left_alone
 
 @families
 def test_the_natural_step_is_the_best_of_all_steps_so_far_away(groups: tuple[int, ...] | None) -> None:
-    at, kl = gaussian(groups), 0.05
-    slopes = Slopes(normals(1, 1)[0], normals(1, 2, len(at.scale))[0])
-    step = -torch.cat(natural_within(kl)(slopes, at, log_scale))
-    information, gradient = torch.cat(fisher(at)), torch.cat([slopes.by_mean, slopes.by_log_scale])
+    distribution, kl = gaussian(groups), 0.05
+    slopes = SearchSlopes(normals(1, 1)[0], normals(1, 2, len(distribution.scale))[0])
+    step = -torch.cat(natural_within(kl)(slopes, distribution, log_scale))
+    information, gradient = torch.cat(fisher(distribution)), torch.cat([slopes.by_mean, slopes.by_log_scale])
     assert math.isclose(float(0.5 * (information * step.square()).sum()), kl, rel_tol=1e-9)
     others = normals(100_000, 3, len(step))
     others *= torch.sqrt(2 * kl / (information * others.square()).sum(1, keepdim=True))
@@ -103,19 +103,21 @@ def test_the_natural_step_is_the_best_of_all_steps_so_far_away(groups: tuple[int
 @pytest.mark.parametrize("kl", [1e-3, 5.0])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_where_there_is_no_slope_there_is_no_step(dtype: torch.dtype, kl: float) -> None:
-    at = Gaussian(torch.zeros(3, dtype=dtype), torch.ones(1, dtype=dtype), (3,))
-    none = Slopes(torch.zeros(3, dtype=dtype), torch.zeros(1, dtype=dtype))
-    assert not torch.cat(natural_within(kl)(none, at, log_scale)).any()
+    distribution = SearchDistribution(torch.zeros(3, dtype=dtype), torch.ones(1, dtype=dtype), (3,))
+    zero_slopes = SearchSlopes(torch.zeros(3, dtype=dtype), torch.zeros(1, dtype=dtype))
+    assert not torch.cat(natural_within(kl)(zero_slopes, distribution, log_scale)).any()
 
 
 @families
 def test_a_natural_step_does_not_depend_on_the_coordinate(groups: tuple[int, ...] | None) -> None:
-    at = gaussian(groups)
-    slopes = Slopes(normals(1, 1)[0], normals(1, 2, len(at.scale))[0])
+    distribution = gaussian(groups)
+    slopes = SearchSlopes(normals(1, 1)[0], normals(1, 2, len(distribution.scale))[0])
     moved = []
     for coordinate in COORDINATES.values():
-        by_mean, by_scale = natural(slopes, at, coordinate)
-        moved.append((by_mean, coordinate.scale(coordinate.of(at.scale) - 1e-6 * by_scale) - at.scale))
+        by_mean, by_scale = natural(slopes, distribution, coordinate)
+        moved.append(
+            (by_mean, coordinate.scale(coordinate.of(distribution.scale) - 1e-6 * by_scale) - distribution.scale)
+        )
     (mean, scale), (other_mean, other_scale) = moved
     torch.testing.assert_close(mean, other_mean)
     torch.testing.assert_close(scale, other_scale, rtol=1e-4, atol=1e-12)
@@ -126,57 +128,61 @@ def quadratic() -> tuple[Tensor, Tensor]:
     return a @ a.T / D, normals(1, 6)[0]
 
 
-def true_slopes(at: Gaussian) -> Tensor:
+def true_slopes(distribution: SearchDistribution) -> Tensor:
     """Of U = E[½ wᵀ A w + bᵀ w + 3]: A mean + b, and Σ A_ii scale² by the log of a scale."""
     a, b = quadratic()
-    return torch.cat([a @ at.mean + b, at.by_group(a.diag() * at.scales.square())])
+    return torch.cat([a @ distribution.mean + b, distribution.by_group(a.diag() * distribution.scales.square())])
 
 
 @families
 @pytest.mark.parametrize("antithetic", [False, True], ids=["independent", "mirrored"])
 @pytest.mark.parametrize("baseline", [False, True], ids=["raw", "against others"])
 def test_slopes_of_a_quadratic_are_unbiased(groups: tuple[int, ...] | None, antithetic: bool, baseline: bool) -> None:
-    at, (a, b) = gaussian(groups), quadratic()
-    asked = population(20, antithetic, (1, "law"))
-    found = []
+    distribution, (a, b) = gaussian(groups), quadratic()
+    population = make_population(20, antithetic, (1, "law"))
+    estimates = []
     for generation in range(4000):
-        w = asked.points(at, asked.noise(generation, slice(0, asked.units), at.mean))
+        w = population.points(distribution, population.noise(generation, slice(0, population.units), distribution.mean))
         values = 0.5 * (w @ a * w).sum(1) + w @ b + 3
-        slopes = asked.slopes(at, generation, asked.shaped(values, shaping.raw, baseline))
-        found.append(torch.cat([slopes.by_mean, slopes.by_log_scale]))
-    rows = torch.stack(found)
-    off = (rows.mean(0) - true_slopes(at)).abs() / (rows.std(0) / len(rows) ** 0.5)
+        slopes = population.slopes(distribution, generation, population.shape_values(values, shaping.raw, baseline))
+        estimates.append(torch.cat([slopes.by_mean, slopes.by_log_scale]))
+    rows = torch.stack(estimates)
+    off = (rows.mean(0) - true_slopes(distribution)).abs() / (rows.std(0) / len(rows) ** 0.5)
     assert off.max() < 3
 
 
 def test_slopes_by_the_mean_vary_as_the_corrected_laws_say() -> None:
     """In one dimension and to first order: f²/(Nσ²) + 2 f′²/N of independent draws, 4 f′²/N of mirrored ones."""
-    f, slope, scale, many = 2.0, 1.3, 0.5, 10
-    at = Gaussian(torch.zeros(1, dtype=torch.float64), torch.tensor([scale], dtype=torch.float64))
+    f, slope, scale, count = 2.0, 1.3, 0.5, 10
+    distribution = SearchDistribution(torch.zeros(1, dtype=torch.float64), torch.tensor([scale], dtype=torch.float64))
     variances = {}
     for antithetic in (False, True):
-        asked = population(many, antithetic, (2, "law"))
-        found = []
+        population = make_population(count, antithetic, (2, "law"))
+        estimates = []
         for generation in range(12_000):
-            w = asked.points(at, asked.noise(generation, slice(0, asked.units), at.mean))[:, 0]
-            found.append(asked.slopes(at, generation, f + slope * w).by_mean)
-        variances[antithetic] = float(torch.stack(found).var())
-    assert math.isclose(variances[False], f**2 / (many * scale**2) + 2 * slope**2 / many, rel_tol=0.05)
-    assert math.isclose(variances[True], 4 * slope**2 / many, rel_tol=0.05)
+            w = population.points(
+                distribution, population.noise(generation, slice(0, population.units), distribution.mean)
+            )[:, 0]
+            estimates.append(population.slopes(distribution, generation, f + slope * w).by_mean)
+        variances[antithetic] = float(torch.stack(estimates).var())
+    assert math.isclose(variances[False], f**2 / (count * scale**2) + 2 * slope**2 / count, rel_tol=0.05)
+    assert math.isclose(variances[True], 4 * slope**2 / count, rel_tol=0.05)
 
 
 def test_mirrored_slopes_have_the_variance_of_their_even_part() -> None:
     """Var = (2/N) Var[g_e]: nothing where the integrand is odd, twice that of independent draws where it is even."""
-    at = Gaussian(torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
-    single, pairs = population(10, False, (3, "law")), population(10, True, (3, "law"))
+    distribution = SearchDistribution(torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
+    single, pairs = make_population(10, False, (3, "law")), make_population(10, True, (3, "law"))
 
     def variances(f: object) -> list[tuple[float, float]]:
         both = []
-        for asked in (single, pairs):
+        for population in (single, pairs):
             rows = []
             for generation in range(8_000):
-                w = asked.points(at, asked.noise(generation, slice(0, asked.units), at.mean))[:, 0]
-                slopes = asked.slopes(at, generation, f(w))  # type: ignore[operator]
+                w = population.points(
+                    distribution, population.noise(generation, slice(0, population.units), distribution.mean)
+                )[:, 0]
+                slopes = population.slopes(distribution, generation, f(w))  # type: ignore[operator]
                 rows.append(torch.cat([slopes.by_mean, slopes.by_log_scale]))
             both.append(torch.stack(rows).var(0).tolist())
         return list(zip(*both, strict=True))
@@ -196,22 +202,28 @@ def squares(output: Tensor, y: Tensor) -> Tensor:
     return (output - y).square().sum(-1)
 
 
-def linear(per: str, antithetic: bool, bias: bool = True) -> tuple[Scene, Gaussian, Rows]:
+def linear_case(
+    per: str, antithetic: bool, bias: bool = True
+) -> tuple[PopulationEvaluator, SearchDistribution, EvaluationBatch]:
     torch.manual_seed(0)
-    return posed(nn.Linear(IN, OUT, bias=bias).double(), normals(B, 8, IN), normals(B, 9, OUT), per, antithetic)
+    return squared_error_case(
+        nn.Linear(IN, OUT, bias=bias).double(), normals(B, 8, IN), normals(B, 9, OUT), per, antithetic
+    )
 
 
-def posed(net: nn.Module, x: Tensor, y: Tensor, per: str, antithetic: bool) -> tuple[Scene, Gaussian, Rows]:
+def squared_error_case(
+    net: nn.Module, x: Tensor, y: Tensor, per: str, antithetic: bool
+) -> tuple[PopulationEvaluator, SearchDistribution, EvaluationBatch]:
     """A net that squares of what it misses are searched for, with scales of its own."""
     layout, start = lay_out(net)
     uses, _ = probe(net, layout, start, {}, x)
     problem = Problem(net, layout, uses, likelihoods.gaussian(1.0), start[None], {}, ((0,),), True)
-    groups = groups_of(per, layout)
+    groups = scale_groups(per, layout)
     scale = torch.full((layout.size if groups is None else len(groups),), 0.3, dtype=torch.float64)
     if per == "weight":
         scale = torch.linspace(0.1, 0.5, layout.size, dtype=torch.float64)
-    scene = Scene(problem, population(8, antithetic, (4, "law")), Objective(squares), True, True)
-    return scene, Gaussian(start, scale, groups), Rows(x, y, {})
+    evaluator = PopulationEvaluator(problem, make_population(8, antithetic, (4, "law")), Objective(squares), True, True)
+    return evaluator, SearchDistribution(start, scale, groups), EvaluationBatch(x, y, {})
 
 
 ESTIMATORS = {
@@ -233,41 +245,46 @@ ESTIMATORS = {
 def test_every_estimator_finds_the_slopes_of_a_linear_net(name: str, per: str) -> None:
     """U = mean over rows of ‖x W + b − y‖² + (‖x‖² + 1) scale²: its slopes are known."""
     estimator = ESTIMATORS[name][0]
-    scene, at, rows = linear(per, estimator.antithetic)
-    assert isinstance(rows.x, Tensor)
-    mean, log = at.mean.clone().requires_grad_(), at.scale.log().requires_grad_()
-    moved = Gaussian(mean, log.exp(), at.groups)
-    views, spreads = scene.problem.layout.views(mean), scene.problem.layout.views(moved.scales.square())
-    u = squares(rows.x @ views["weight"].T + views["bias"], rows.y).mean()
-    u = u + (rows.x.square() @ spreads["weight"].T + spreads["bias"]).sum(-1).mean()
+    evaluator, distribution, batch = linear_case(per, estimator.antithetic)
+    assert isinstance(batch.x, Tensor)
+    mean, log = distribution.mean.clone().requires_grad_(), distribution.scale.log().requires_grad_()
+    moved = SearchDistribution(mean, log.exp(), distribution.groups)
+    views, spreads = evaluator.problem.layout.views(mean), evaluator.problem.layout.views(moved.scales.square())
+    u = squares(batch.x @ views["weight"].T + views["bias"], batch.y).mean()
+    u = u + (batch.x.square() @ spreads["weight"].T + spreads["bias"]).sum(-1).mean()
     u.backward()
     assert mean.grad is not None
     assert log.grad is not None
-    work = estimator.start(scene)
-    found = []
+    gradient_estimator = estimator.start(evaluator)
+    estimates = []
     for generation in range(800):
-        slopes, _, _ = work.estimate(at, generation, rows)
-        found.append(torch.cat([slopes.by_mean, slopes.by_log_scale]))
-    table = torch.stack(found)
+        slopes, _, _ = gradient_estimator.estimate(distribution, generation, batch)
+        estimates.append(torch.cat([slopes.by_mean, slopes.by_log_scale]))
+    table = torch.stack(estimates)
     off = (table.mean(0) - torch.cat([mean.grad, log.grad])).abs() / (table.std(0) / len(table) ** 0.5)
-    assert off[: len(at.mean) if estimator.name == "low_rank" else None].max() < 3
+    assert off[: len(distribution.mean) if estimator.name == "low_rank" else None].max() < 3
 
 
 @pytest.mark.parametrize("estimator", [local_noise(), weight_space(shaping=shaping.raw)], ids=["local", "weight space"])
 def test_slopes_stay_unbiased_where_each_weight_has_a_factor_of_its_own(estimator: Any) -> None:
-    scene, at, rows = linear("network", estimator.antithetic)
-    assert isinstance(rows.x, Tensor)
-    at = Gaussian(at.mean, at.scale, at.groups, torch.linspace(0.3, 2.0, len(at.mean), dtype=torch.float64))
-    views = scene.problem.layout.views(at.mean)
-    spreads = scene.problem.layout.views(at.scales.square())
-    by_log = 2 * (rows.x.square() @ spreads["weight"].T + spreads["bias"]).sum(-1).mean()
-    mean = at.mean.clone().requires_grad_()
-    views = scene.problem.layout.views(mean)
-    squares(rows.x @ views["weight"].T + views["bias"], rows.y).mean().backward()
+    evaluator, distribution, batch = linear_case("network", estimator.antithetic)
+    assert isinstance(batch.x, Tensor)
+    distribution = SearchDistribution(
+        distribution.mean,
+        distribution.scale,
+        distribution.groups,
+        torch.linspace(0.3, 2.0, len(distribution.mean), dtype=torch.float64),
+    )
+    views = evaluator.problem.layout.views(distribution.mean)
+    spreads = evaluator.problem.layout.views(distribution.scales.square())
+    by_log = 2 * (batch.x.square() @ spreads["weight"].T + spreads["bias"]).sum(-1).mean()
+    mean = distribution.mean.clone().requires_grad_()
+    views = evaluator.problem.layout.views(mean)
+    squares(batch.x @ views["weight"].T + views["bias"], batch.y).mean().backward()
     assert mean.grad is not None
-    work = estimator.start(scene)
-    found = [work.estimate(at, generation, rows)[0] for generation in range(800)]
-    table = torch.stack([torch.cat([s.by_mean, s.by_log_scale]) for s in found])
+    gradient_estimator = estimator.start(evaluator)
+    estimates = [gradient_estimator.estimate(distribution, generation, batch)[0] for generation in range(800)]
+    table = torch.stack([torch.cat([s.by_mean, s.by_log_scale]) for s in estimates])
     off = (table.mean(0) - torch.cat([mean.grad, by_log[None]])).abs() / (table.std(0) / len(table) ** 0.5)
     assert off.max() < 3
 
@@ -280,7 +297,7 @@ def rectified(m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     return m * below + s * density, (m.square() + v) * below + m * s * density
 
 
-def u_of_two_layers(x: Tensor, y: Tensor, mean: Named, squared: Named) -> Tensor:
+def u_of_two_layers(x: Tensor, y: Tensor, mean: NamedTensors, squared: NamedTensors) -> Tensor:
     """Hidden units have weights of their own and are independent: two moments of each are all that squares need."""
     first, second = rectified(
         x @ mean["0.weight"].T + mean["0.bias"], x.square() @ squared["0.weight"].T + squared["0.bias"]
@@ -291,7 +308,7 @@ def u_of_two_layers(x: Tensor, y: Tensor, mean: Named, squared: Named) -> Tensor
     return ((middle - y).square() + spread).sum(-1).mean()
 
 
-def u_of_a_convolution(x: Tensor, y: Tensor, mean: Named, squared: Named) -> Tensor:
+def u_of_a_convolution(x: Tensor, y: Tensor, mean: NamedTensors, squared: NamedTensors) -> Tensor:
     middle = nn.functional.conv2d(x, mean["0.weight"], mean["0.bias"], padding=1)
     spread = nn.functional.conv2d(x.square(), squared["0.weight"], squared["0.bias"], padding=1)
     return (squares(middle.flatten(1), y) + spread.flatten(1).sum(1)).mean()
@@ -318,19 +335,21 @@ DEEPER = {
 def test_local_slopes_are_unbiased_through_layers_and_convolutions(kind: str, per: str) -> None:
     make, inputs, outputs, u = DEEPER[kind]
     torch.manual_seed(0)
-    scene, at, rows = posed(
+    evaluator, distribution, batch = squared_error_case(
         make().double(), normals(B, 8, math.prod(inputs)).view(B, *inputs), normals(B, 9, outputs), per, False
     )
-    assert isinstance(rows.x, Tensor)
-    mean, log = at.mean.clone().requires_grad_(), at.scale.log().requires_grad_()
-    views = scene.problem.layout.views
-    u(rows.x, rows.y, views(mean), views(Gaussian(mean, log.exp(), at.groups).scales.square())).backward()
+    assert isinstance(batch.x, Tensor)
+    mean, log = distribution.mean.clone().requires_grad_(), distribution.scale.log().requires_grad_()
+    views = evaluator.problem.layout.views
+    u(
+        batch.x, batch.y, views(mean), views(SearchDistribution(mean, log.exp(), distribution.groups).scales.square())
+    ).backward()
     assert mean.grad is not None
     assert log.grad is not None
-    work = local_noise().start(scene)
-    assert {*work.noise.values()} == {"local search"}
-    found = [work.estimate(at, generation, rows)[0] for generation in range(1500)]
-    table = torch.stack([torch.cat([s.by_mean, s.by_log_scale]) for s in found])
+    gradient_estimator = local_noise().start(evaluator)
+    assert {*gradient_estimator.noise.values()} == {"local search"}
+    estimates = [gradient_estimator.estimate(distribution, generation, batch)[0] for generation in range(1500)]
+    table = torch.stack([torch.cat([s.by_mean, s.by_log_scale]) for s in estimates])
     off = (table.mean(0) - torch.cat([mean.grad, log.grad])).abs() / (table.std(0) / len(table) ** 0.5)
     assert off.max() < 3
 
@@ -338,31 +357,33 @@ def test_local_slopes_are_unbiased_through_layers_and_convolutions(kind: str, pe
 def test_local_perturbations_are_less_uncertain_at_the_same_price() -> None:
     spread = {}
     for estimator in (local_noise(), weight_space(shaping=shaping.raw)):
-        scene, at, rows = linear("network", estimator.antithetic)
-        work = estimator.start(scene)
-        found = torch.stack([work.estimate(at, generation, rows)[0].by_mean for generation in range(500)])
-        spread[estimator.name] = float(found.var(0).sum())
+        evaluator, distribution, batch = linear_case("network", estimator.antithetic)
+        gradient_estimator = estimator.start(evaluator)
+        estimates = torch.stack(
+            [gradient_estimator.estimate(distribution, generation, batch)[0].by_mean for generation in range(500)]
+        )
+        spread[estimator.name] = float(estimates.var(0).sum())
     assert spread["local"] < spread["weight_space"]
 
 
 @pytest.mark.parametrize("shaped", SHAPINGS.values(), ids=SHAPINGS.keys())
 def test_shaping_keeps_the_order_and_the_shape(shaped: object) -> None:
     values = torch.tensor([3.0, -1.0, 2.5, 10.0, 0.0, -1.0])
-    found = shaped(values)  # type: ignore[operator]
-    assert found.shape == values.shape
-    assert bool((found[values.argsort()].diff() >= -1e-6).all())
-    assert found[1] == found[5]
+    weights = shaped(values)  # type: ignore[operator]
+    assert weights.shape == values.shape
+    assert bool((weights[values.argsort()].diff() >= -1e-6).all())
+    assert weights[1] == weights[5]
     both = shaped(torch.stack([values, -values], 1))  # type: ignore[operator]
-    torch.testing.assert_close(both[:, 0], found)
+    torch.testing.assert_close(both[:, 0], weights)
     torch.testing.assert_close(both[:, 1], shaped(-values))  # type: ignore[operator]
     if shaped is not shaping.raw:
-        assert abs(float(found.sum())) < 1e-5
+        assert abs(float(weights.sum())) < 1e-5
 
 
 def test_a_baseline_is_the_mean_of_all_others_and_a_mirror_image_is_no_other() -> None:
     values = torch.tensor([1.0, 2.0, 4.0, 9.0])
-    torch.testing.assert_close(shaping.against_others(values)[0], torch.tensor(1.0 - 15 / 3))
-    torch.testing.assert_close(shaping.against_others(values, 2)[1], torch.tensor(2.0 - 13 / 2))
+    torch.testing.assert_close(shaping.subtract_mean_of_others(values)[0], torch.tensor(1.0 - 15 / 3))
+    torch.testing.assert_close(shaping.subtract_mean_of_others(values, 2)[1], torch.tensor(2.0 - 13 / 2))
 
 
 @pytest.mark.parametrize("shaped", [shaping.centred_ranks, shaping.utilities])
@@ -372,25 +393,25 @@ def test_ranks_do_not_care_how_values_are_measured(shaped: object) -> None:
 
 
 def test_utilities_are_those_of_natural_evolution_strategies() -> None:
-    many = 6
-    top = [max(0.0, math.log(many / 2 + 1) - math.log(k)) for k in range(1, many + 1)]
-    expected = torch.tensor([1 - many * u / sum(top) for u in top])
+    count = 6
+    top = [max(0.0, math.log(count / 2 + 1) - math.log(k)) for k in range(1, count + 1)]
+    expected = torch.tensor([1 - count * u / sum(top) for u in top])
     torch.testing.assert_close(shaping.utilities(torch.arange(6.0)), expected)
 
 
 @pytest.mark.parametrize("shaped", SHAPINGS.values(), ids=SHAPINGS.keys())
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_as_bad_as_the_worst(shaped: object, bad: float) -> None:
-    found = shaped(torch.tensor([1.0, bad, 4.0, 2.0]))  # type: ignore[operator]
-    torch.testing.assert_close(found, shaped(torch.tensor([1.0, 4.0, 4.0, 2.0])))  # type: ignore[operator]
+    weights = shaped(torch.tensor([1.0, bad, 4.0, 2.0]))  # type: ignore[operator]
+    torch.testing.assert_close(weights, shaped(torch.tensor([1.0, 4.0, 4.0, 2.0])))  # type: ignore[operator]
 
 
 def test_plain_gradients_are_the_document_s_search_gradients() -> None:
     """By σ²: (1/2Nσ²) Σ f (ε² − 1), in its corrected form."""
-    at = Gaussian(torch.zeros(1, dtype=torch.float64), torch.tensor([0.7], dtype=torch.float64))
-    asked = population(50, False, (5, "law"))
-    epsilon = asked.noise(0, slice(0, 50), at.mean)
-    f = asked.points(at, epsilon)[:, 0].exp()
-    by_mean, by_variance = plain(asked.slopes(at, 0, f), at, COORDINATES["variance"])
+    distribution = SearchDistribution(torch.zeros(1, dtype=torch.float64), torch.tensor([0.7], dtype=torch.float64))
+    population = make_population(50, False, (5, "law"))
+    epsilon = population.noise(0, slice(0, 50), distribution.mean)
+    f = population.points(distribution, epsilon)[:, 0].exp()
+    by_mean, by_variance = plain(population.slopes(distribution, 0, f), distribution, COORDINATES["variance"])
     torch.testing.assert_close(by_mean[0], (f * epsilon[:, 0]).mean() / 0.7)
     torch.testing.assert_close(by_variance[0], (f * (epsilon[:, 0].square() - 1)).mean() / (2 * 0.49))

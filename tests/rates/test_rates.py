@@ -27,25 +27,25 @@ def test_step_falls_after_whole_and_broken_epochs() -> None:
 
 
 def test_polynomial_halves_where_it_says() -> None:
-    found = rates(polynomial(0.8, after=2, power=1.0), epochs=7)
-    assert found[0] == 0.8
-    assert found[6] == pytest.approx(0.4)
-    assert found[18] == pytest.approx(0.2)
+    values = rates(polynomial(0.8, after=2, power=1.0), epochs=7)
+    assert values[0] == 0.8
+    assert values[6] == pytest.approx(0.4)
+    assert values[18] == pytest.approx(0.2)
     assert rates(polynomial(0.8, power=0.0)) == [0.8] * 12
     with pytest.raises(BadInput, match="power must lie between 0 and 1"):
         polynomial(0.1, power=1.5)
 
 
 def test_cosine_is_the_formula() -> None:
-    got = rates(cosine(0.3, final=0.1), epochs=3)
-    assert got == pytest.approx([0.1 + 0.1 * (1 + math.cos(math.pi * k / 8)) for k in range(9)])
-    assert (got[0], got[4]) == pytest.approx((0.3, 0.2))
+    values = rates(cosine(0.3, final=0.1), epochs=3)
+    assert values == pytest.approx([0.1 + 0.1 * (1 + math.cos(math.pi * k / 8)) for k in range(9)])
+    assert (values[0], values[4]) == pytest.approx((0.3, 0.2))
 
 
 def test_cosine_warms_up_in_a_straight_line() -> None:
-    got = rates(cosine(0.4, warmup=1), epochs=3)
-    assert got[:4] == pytest.approx([0.1, 0.2, 0.3, 0.4])
-    assert got[3:] == pytest.approx([0.2 * (1 + math.cos(math.pi * k / 5)) for k in range(6)])
+    values = rates(cosine(0.4, warmup=1), epochs=3)
+    assert values[:4] == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert values[3:] == pytest.approx([0.2 * (1 + math.cos(math.pi * k / 5)) for k in range(6)])
 
 
 def test_cosine_of_one_step_still_learns() -> None:

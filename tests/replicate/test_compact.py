@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from doxa_replicate.compact import compact, rounded
+from doxa_replicate.compact import round_floats, to_compact_json
 
 CURVE = [k / 7 for k in range(100)]
 RESULT = {
@@ -19,13 +19,13 @@ RESULT = {
 
 
 def test_the_text_is_the_same_json() -> None:
-    assert json.loads(compact(RESULT)) == RESULT
+    assert json.loads(to_compact_json(RESULT)) == RESULT
     for value in ({}, [], [[]], [{}], None, 1.5, "ß"):
-        assert json.loads(compact(value)) == value
+        assert json.loads(to_compact_json(value)) == value
 
 
 def test_a_list_of_numbers_is_one_line_and_an_object_has_a_line_for_each_key() -> None:
-    lines = compact(RESULT).splitlines()
+    lines = to_compact_json(RESULT).splitlines()
     (curve,) = [line for line in lines if '"curve"' in line]
     assert json.loads("{" + curve.rstrip(",") + "}") == {"curve": CURVE}
     assert sum('"claim"' in line for line in lines) == 2
@@ -33,16 +33,16 @@ def test_a_list_of_numbers_is_one_line_and_an_object_has_a_line_for_each_key() -
 
 
 def test_numbers_of_a_curve_keep_six_digits_and_a_number_with_a_name_all() -> None:
-    found = rounded(RESULT)
-    assert found["named"] == math.pi
-    assert found["numbers"]["curve"][1] == 0.142857
-    assert found["numbers"]["image"][1][1] == 0.142857
-    assert found["numbers"]["gap"] == RESULT["numbers"]["gap"]
-    assert found["numbers"]["gap"][3] is True
-    assert rounded([123456789.0, 1.23456789e-20]) == [123457000.0, 1.23457e-20]
-    assert rounded(found) == found
+    result = round_floats(RESULT)
+    assert result["named"] == math.pi
+    assert result["numbers"]["curve"][1] == 0.142857
+    assert result["numbers"]["image"][1][1] == 0.142857
+    assert result["numbers"]["gap"] == RESULT["numbers"]["gap"]
+    assert result["numbers"]["gap"][3] is True
+    assert round_floats([123456789.0, 1.23456789e-20]) == [123457000.0, 1.23457e-20]
+    assert round_floats(result) == result
 
 
 def test_what_is_no_number_is_refused() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
-        compact({"curve": [math.nan]})
+        to_compact_json({"curve": [math.nan]})

@@ -14,33 +14,40 @@ from doxa import search
 from doxa.learners import point
 from doxa.predict.belief import Belief
 from doxa.search import functions
-from doxa_replicate import Ask
+from doxa_replicate import ReplicationOptions
 from doxa_replicate.variational_optimisation.functions import score_laws
-from doxa_replicate.variational_optimisation.functions.fewer_evaluations import WAYS, _search
+from doxa_replicate.variational_optimisation.functions.fewer_evaluations import SEARCH_SETTINGS, _evaluations_needed
 from doxa_replicate.variational_optimisation.mushroom_policy import reward
 from doxa_replicate.variational_optimisation.nets import convolutional, divergence, trials
-from doxa_replicate.variational_optimisation.nets.followed import WINDOW, smoothed
-from doxa_replicate.variational_optimisation.nets.pictures import stretches
-from doxa_replicate.variational_optimisation.nets.trials import Length, Step, Trial, at_mean, dense, trained
+from doxa_replicate.variational_optimisation.nets.followed import AVERAGE_WINDOW, moving_average
+from doxa_replicate.variational_optimisation.nets.pictures import generation_loader
+from doxa_replicate.variational_optimisation.nets.trials import (
+    NetTrial,
+    SearchLength,
+    Step,
+    dense_net,
+    scores_at_mean,
+    train_trial,
+)
 
 
 def test_a_moving_average_is_centred_and_uses_what_there_is() -> None:
     values = np.random.default_rng(0).normal(size=200)
-    found = smoothed(values)
-    half = WINDOW // 2
-    assert found[100] == pytest.approx(values[100 - half : 100 + half].mean())
-    assert found[0] == pytest.approx(values[:half].mean())
-    assert found[-1] == pytest.approx(values[-half - 1 :].mean())
+    averages = moving_average(values)
+    half = AVERAGE_WINDOW // 2
+    assert averages[100] == pytest.approx(values[100 - half : 100 + half].mean())
+    assert averages[0] == pytest.approx(values[:half].mean())
+    assert averages[-1] == pytest.approx(values[-half - 1 :].mean())
 
 
 def test_a_level_is_passed_when_it_is_first_seen() -> None:
     curve = [[25, 80.0], [50, 96.0], [75, 94.0], [100, 97.0]]
-    assert convolutional.passed(curve, 95) == 50
-    assert convolutional.passed(curve, 98) is None
+    assert convolutional.generation_passed(curve, 95) == 50
+    assert convolutional.generation_passed(curve, 98) is None
 
 
 def test_the_convolutional_net_has_the_weights_it_says() -> None:
-    net = convolutional.net()
+    net = convolutional.convolutional_net()
     assert sum(p.numel() for p in net.parameters()) == convolutional.ARTEFACT.reference["weights"]
     assert net(torch.zeros(2, 784)).shape == (2, 10)
 
@@ -51,14 +58,14 @@ def test_divergence_is_the_mean_squared_length_of_what_outputs_move() -> None:
 
 
 def test_the_corrected_score_is_the_slope_and_the_printed_ones_are_not() -> None:
-    truth, corrected, *printed = score_laws._univariate().values()
+    truth, corrected, *printed = score_laws._univariate_slopes().values()
     assert corrected == pytest.approx(truth)
     assert all(abs(value - truth) > 0.5 for value in printed)
 
 
 def test_stretches_draw_other_rows_each_time() -> None:
     rows = torch.arange(1000)[:, None].float(), torch.arange(1000)
-    loader = stretches(rows, 10, 5)
+    loader = generation_loader(rows, 10, 5)
     first, second = ([y for _, y in loader] for _ in range(2))
     assert [len(y) for y in first] == [10] * 5
     assert set(torch.cat(first).tolist()) != set(torch.cat(second).tolist())
@@ -69,33 +76,33 @@ def test_a_trial_that_was_broken_off_goes_on_to_the_same_bits(
     learner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, y = torch.randn(40, 784), torch.arange(40) % 10
-    trial = Trial("a net", learner, lambda: dense((5,)))
+    trial = NetTrial("a net", learner, lambda: dense_net((5,)))
 
-    def found(folder: Path) -> dict[str, Any]:
-        ask = Ask(False, None, None, folder, lambda words: None)
-        return trained(ask, "net", trial, 1e-2, 0, (x, y), (x, y), Length(8, 10, 2))
+    def train(folder: Path) -> dict[str, Any]:
+        options = ReplicationOptions(False, None, None, folder, lambda text: None)
+        return train_trial(options, "net", trial, 1e-2, 0, (x, y), (x, y), SearchLength(8, 10, 2))
 
-    whole = found(tmp_path / "whole")
-    looks = iter(range(100))
+    whole = train(tmp_path / "whole")
+    calls = iter(range(100))
 
-    def tired(belief: Belief, rows: Any) -> dict[str, float]:
-        if next(looks) == 5:
+    def interrupt(belief: Belief, rows: Any) -> dict[str, float]:
+        if next(calls) == 5:
             raise KeyboardInterrupt
-        return at_mean(belief, rows)
+        return scores_at_mean(belief, rows)
 
     with monkeypatch.context() as patched:
-        patched.setattr(trials, "at_mean", tired)
+        patched.setattr(trials, "scores_at_mean", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            found(tmp_path / "broken")
+            train(tmp_path / "broken")
     assert list((tmp_path / "broken").glob("*/*"))
-    again = found(tmp_path / "broken")
-    assert [point[0] for point in again["curve"]] == [2, 4, 6, 8]
-    assert whole | {"seconds": 0} == again | {"seconds": 0}
+    resumed = train(tmp_path / "broken")
+    assert [point[0] for point in resumed["curve"]] == [2, 4, 6, 8]
+    assert whole | {"seconds": 0} == resumed | {"seconds": 0}
     assert [path.suffix for path in (tmp_path / "broken").iterdir()] == [".json"]
 
 
 def test_steps_have_no_slope() -> None:
-    net, x = dense((5,), Step), torch.randn(3, 784)
+    net, x = dense_net((5,), Step), torch.randn(3, 784)
     F.cross_entropy(net(x), torch.tensor([0, 1, 2])).backward()
     assert net[0].weight.grad is None or float(net[0].weight.grad.abs().sum()) == 0
 
@@ -107,7 +114,7 @@ def test_rewards_are_those_of_the_action_that_is_taken() -> None:
 
 @pytest.mark.parametrize("name", ["utilities", "importance mixing"])
 def test_evaluations_are_counted_until_the_lowest_is_near(name: str) -> None:
-    found = _search(WAYS[name], functions.sphere, [1.0, 1.0], 0, 200)
-    assert found["best"] < 1e-6
-    assert 0 < found["evaluations"] < 200 * 100
-    assert _search(WAYS[name], functions.sphere, [1.0, 1.0], 0, 2)["evaluations"] is None
+    outcome = _evaluations_needed(SEARCH_SETTINGS[name], functions.sphere, [1.0, 1.0], 0, 200)
+    assert outcome["best"] < 1e-6
+    assert 0 < outcome["evaluations"] < 200 * 100
+    assert _evaluations_needed(SEARCH_SETTINGS[name], functions.sphere, [1.0, 1.0], 0, 2)["evaluations"] is None

@@ -16,27 +16,32 @@ from doxa.contracts import Moment
 from doxa.errors import BadInput
 from doxa.nets import mlp
 from doxa.predict.draws import Draws
-from doxa_replicate import OPEN, TABLE, Ask, perform
+from doxa_replicate import OPEN, TABLE, ReplicationOptions, perform
 from doxa_replicate.weight_uncertainty import uci_regression
 from doxa_replicate.weight_uncertainty.uci_regression import published, tables
-from doxa_replicate.weight_uncertainty.uci_regression.contest import WIDENINGS, Contest, Size, contest
+from doxa_replicate.weight_uncertainty.uci_regression.contest import (
+    WIDENINGS,
+    BenchmarkSize,
+    SplitBenchmark,
+    evaluate_method,
+)
 from doxa_replicate.weight_uncertainty.uci_regression.density import grid_noise, log_density, squared_error
-from doxa_replicate.weight_uncertainty.uci_regression.ended import Ended
+from doxa_replicate.weight_uncertainty.uci_regression.ended import TruncatedSchedule
 from doxa_replicate.weight_uncertainty.uci_regression.methods import METHODS, Candidate, one_hidden_layer
-from doxa_replicate.weight_uncertainty.uci_regression.splits import FOLDS, Splits, standardised
+from doxa_replicate.weight_uncertainty.uci_regression.splits import FOLDS, Splits, standardised_splits
 
 NAME = "bostonHousing"
-SMALL = Size(width=6, batch=64, epochs=2)
+SMALL = BenchmarkSize(width=6, batch=64, epochs=2)
 
 
 @pytest.fixture(scope="module")
 def splits() -> Splits:
-    return standardised(NAME, [3, 0])
+    return standardised_splits(NAME, [3, 0])
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
-    return perform(TABLE["weight-uncertainty/uci-regression"], Ask())
+def quick_result() -> dict[str, Any]:
+    return perform(TABLE["weight-uncertainty/uci-regression"], ReplicationOptions())
 
 
 def test_the_table_holds_the_training_rows_alone_in_units_of_their_own(splits: Splits) -> None:
@@ -57,7 +62,7 @@ def test_the_table_holds_the_training_rows_alone_in_units_of_their_own(splits: S
 
 
 def test_a_column_that_does_not_vary_is_centred() -> None:
-    naval = standardised("naval-propulsion-plant", [0])
+    naval = standardised_splits("naval-propulsion-plant", [0])
     spread = naval.x.std(0)
     assert bool(naval.x.isfinite().all())
     assert bool(((spread < 1e-3) | ((spread - 1).abs() < 1e-3)).all())
@@ -67,28 +72,28 @@ def test_a_column_that_does_not_vary_is_centred() -> None:
 def test_folds_are_rows_of_their_split_and_never_overlap(splits: Splits) -> None:
     assert splits.folds == FOLDS
     for s in range(2):
-        own, seen = set(splits.all_rows(s).tolist()), set()
+        all_rows, held_before = set(splits.all_rows(s).tolist()), set()
         for number in range(splits.folds):
-            learned, held = (set(rows.tolist()) for rows in splits.fold(s, number))
-            assert learned | held == own
-            assert not learned & held
-            assert not seen & held
-            seen |= held
-        assert len(seen) == splits.rows // FOLDS * FOLDS
+            learned, held_out = (set(rows.tolist()) for rows in splits.fold(s, number))
+            assert learned | held_out == all_rows
+            assert not learned & held_out
+            assert not held_before & held_out
+            held_before |= held_out
+        assert len(held_before) == splits.rows_per_split // FOLDS * FOLDS
     lengths = {len(splits.fold(s, f)[0]) for s in range(2) for f in range(FOLDS)}
     assert len(lengths) == 1
 
 
 def test_many_rows_are_set_aside_once() -> None:
-    assert standardised("power-plant", [0]).folds == 1
+    assert standardised_splits("power-plant", [0]).folds == 1
 
 
 def test_a_split_that_is_not_there_is_bad_input() -> None:
-    standardised(NAME, [0])
+    standardised_splits(NAME, [0])
     with pytest.raises(BadInput, match="splits 0 to 19"):
-        standardised(NAME, [20])
+        standardised_splits(NAME, [20])
     with pytest.raises(BadInput, match="splits 0 to 19"):
-        standardised(NAME, [])
+        standardised_splits(NAME, [])
 
 
 def per_input_draws(samples: int, rows: int) -> Draws:
@@ -131,32 +136,32 @@ def test_no_noise_is_finer_than_the_grid_of_the_targets() -> None:
     marks = torch.tensor([3.0, 5.0, 6.0, 5.0, 8.0])
     assert grid_noise(marks) == pytest.approx(1 / math.sqrt(12))
     assert grid_noise(torch.ones(3)) == 0
-    wine = standardised("wine-quality-red", [0])
-    assert Contest(wine, SMALL).least == pytest.approx(1 / math.sqrt(12) / float(wine.unit[0]), rel=1e-5)
+    wine = standardised_splits("wine-quality-red", [0])
+    assert SplitBenchmark(wine, SMALL).least_noise == pytest.approx(1 / math.sqrt(12) / float(wine.unit[0]), rel=1e-5)
 
 
 def test_an_ended_schedule_is_a_shorter_run() -> None:
     whole = rates.cosine(0.1, 0.01)
-    ended = Ended(whole, 0.3)
+    ended = TruncatedSchedule(whole, 0.3)
     for step in range(100):
         expected = whole(Moment(step, 30, 0, 1)) if step < 30 else 0.0
         assert ended(Moment(step, 100, 0, 1)) == expected
     for share in (0.0, 1.5):
         with pytest.raises(BadInput, match="share"):
-            Ended(whole, share)
+            TruncatedSchedule(whole, share)
 
 
 def test_a_member_that_ends_early_is_a_shorter_training() -> None:
     x = torch.randn(32, 3, generator=torch.Generator().manual_seed(0))
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "learner": learners.variational(doxa.priors.gaussian(1.0), doxa.noise.local),
         "likelihood": likelihoods.gaussian_learned(),
         "batch_size": 8,
         "progress": False,
     }
     net, schedule = mlp(3, (5,), 1), rates.cosine(0.02)
-    longer = doxa.fit(net, (x, x[:, 0]), epochs=10, lr=Ended(schedule, 0.5), **given)
-    shorter = doxa.fit(net, (x, x[:, 0]), epochs=5, lr=schedule, **given)
+    longer = doxa.fit(net, (x, x[:, 0]), epochs=10, lr=TruncatedSchedule(schedule, 0.5), **settings)
+    shorter = doxa.fit(net, (x, x[:, 0]), epochs=5, lr=schedule, **settings)
     torch.testing.assert_close(longer.posterior.mean, shorter.posterior.mean)
     torch.testing.assert_close(longer.posterior.scale, shorter.posterior.scale)
 
@@ -164,56 +169,58 @@ def test_a_member_that_ends_early_is_a_shorter_training() -> None:
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("method", METHODS)
 def test_settings_that_are_tried_can_be_told_apart(method: str, full: bool) -> None:
-    found = METHODS[method](one_hidden_layer(3, 4), full)
-    assert len({str(candidate) for candidate in found}) == len(found) > 1
+    candidates = METHODS[method](one_hidden_layer(3, 4), full)
+    assert len({str(candidate) for candidate in candidates}) == len(candidates) > 1
 
 
 def test_nothing_is_chosen_by_test_rows(splits: Splits) -> None:
-    told = contest("dropout", Contest(splits, SMALL), False)
-    other = replace(splits, y_test=-splits.y_test, x_test=splits.x_test.flip(1))
-    blind = contest("dropout", Contest(other, SMALL), False)
+    scores = evaluate_method("dropout", SplitBenchmark(splits, SMALL), False)
+    changed = replace(splits, y_test=-splits.y_test, x_test=splits.x_test.flip(1))
+    blind_scores = evaluate_method("dropout", SplitBenchmark(changed, SMALL), False)
     for chosen in ("setting", "widening", "aside"):
-        assert told[chosen] == blind[chosen]
-    assert told["log_likelihood"] != blind["log_likelihood"]
+        assert scores[chosen] == blind_scores[chosen]
+    assert scores["log_likelihood"] != blind_scores["log_likelihood"]
 
 
 def test_a_setting_that_diverges_is_not_chosen(splits: Splits) -> None:
     wild = Candidate("wild", learners.point(), rates.constant(1e30), True)
     tame = Candidate("tame", learners.point(), rates.constant(1e-3), True)
-    scores = Contest(splits, SMALL).tried([wild, tame])
+    scores = SplitBenchmark(splits, SMALL).score_candidates([wild, tame])
     assert scores.shape == (2, 2, len(WIDENINGS))
     assert bool(scores[:, 0].isneginf().all())
     assert bool(scores[:, 1].isfinite().all())
 
 
 def test_what_was_set_aside_scores_as_its_own_rows_do(splits: Splits) -> None:
-    one = replace(splits, numbers=splits.numbers[:1], x=splits.x[: splits.rows], y=splits.y[: splits.rows])
-    whole, candidate = Contest(one, SMALL), METHODS["ensemble"](one_hidden_layer(13, 6), False)[1]
+    split = replace(
+        splits, numbers=splits.numbers[:1], x=splits.x[: splits.rows_per_split], y=splits.y[: splits.rows_per_split]
+    )
+    benchmark, candidate = SplitBenchmark(split, SMALL), METHODS["ensemble"](one_hidden_layer(13, 6), False)[1]
     total = 0.0
     for number in range(FOLDS):
-        learned, held = one.fold(0, number)
-        key = (one.numbers[0], number, "start")
+        learned, held_out = split.fold(0, number)
+        key = (split.numbers[0], number, "start")
         (belief,) = doxa.fleet(
-            [whole.started(key, True)],
-            (one.x[learned], one.y[learned]),
+            [benchmark.start_net(key, True)],
+            (split.x[learned], split.y[learned]),
             learners=[candidate.learner],
-            likelihood=whole.likelihood(True),
+            likelihood=benchmark.likelihood(True),
             seeds=[doxa.random.keys.seed_of(key) % 2**31],
             lr=[candidate.rate],
             epochs=SMALL.epochs,
             batch_size=SMALL.batch,
             progress=False,
         )
-        log_p = belief.predict(one.x[held]).log_prob(one.y[held]).double()
-        total += float((log_p.logsumexp(0) - math.log(len(log_p))).mean()) - math.log(float(one.unit[0]))
-    ours = whole.tried([candidate])[0, 0, WIDENINGS.index(1.0)]
+        log_p = belief.predict(split.x[held_out]).log_prob(split.y[held_out]).double()
+        total += float((log_p.logsumexp(0) - math.log(len(log_p))).mean()) - math.log(float(split.unit[0]))
+    ours = benchmark.score_candidates([candidate])[0, 0, WIDENINGS.index(1.0)]
     assert float(ours) == pytest.approx(total / FOLDS, abs=2e-3)
 
 
-def test_a_quick_run_has_scores_of_every_method(found: dict[str, Any]) -> None:
-    own = found["numbers"]["sets"][NAME]
-    assert set(own) == set(METHODS)
-    for scores in own.values():
+def test_a_quick_run_has_scores_of_every_method(quick_result: dict[str, Any]) -> None:
+    by_method = quick_result["numbers"]["sets"][NAME]
+    assert set(by_method) == set(METHODS)
+    for scores in by_method.values():
         for key in ("log_likelihood", "rmse", "aside", "widening"):
             assert len(scores[key]["each"]) == 2
             assert scores[key]["mean"] == pytest.approx(np.mean(scores[key]["each"]), rel=1e-4)  # rounded
@@ -222,39 +229,39 @@ def test_a_quick_run_has_scores_of_every_method(found: dict[str, Any]) -> None:
         # Far better than the best constant: 1.42 + log 9.2 nats, and 9.2 thousand dollars.
         assert scores["log_likelihood"]["mean"] > -3.2
         assert scores["rmse"]["mean"] < 6
-    (verdict,) = found["verdicts"]
+    (verdict,) = quick_result["verdicts"]
     assert verdict["verdict"] == OPEN
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_a_gpu_finds_much_the_same(found: dict[str, Any]) -> None:
-    there = perform(TABLE["weight-uncertainty/uci-regression"], Ask(device="cuda"))
-    for method, scores in there["numbers"]["sets"][NAME].items():
-        here = found["numbers"]["sets"][NAME][method]["log_likelihood"]["mean"]
-        assert scores["log_likelihood"]["mean"] == pytest.approx(here, abs=0.2)
+def test_a_gpu_finds_much_the_same(quick_result: dict[str, Any]) -> None:
+    gpu_result = perform(TABLE["weight-uncertainty/uci-regression"], ReplicationOptions(device="cuda"))
+    for method, scores in gpu_result["numbers"]["sets"][NAME].items():
+        cpu_mean = quick_result["numbers"]["sets"][NAME][method]["log_likelihood"]["mean"]
+        assert scores["log_likelihood"]["mean"] == pytest.approx(cpu_mean, abs=0.2)
 
 
 def test_a_mean_that_is_one_split_s_is_said_to_be() -> None:
     rmse = {"rmse": {"each": [4.9, 10.2, 293.9, 4.6, 4.5]}}
-    said = tables._far_out(
+    note = tables._outlier_note(
         {"protein-tertiary-structure": {"dropout": rmse, "ensemble": {"rmse": {"each": [4.6, 4.7]}}}}
     )
-    assert said == " With dropout on Protein it is from 4.5 to 294 over splits, 4.9 in the median."
+    assert note == " With dropout on Protein it is from 4.5 to 294 over splits, 4.9 in the median."
 
 
-def test_tables_stand_beside_the_published_figures(found: dict[str, Any]) -> None:
-    shown = TABLE["weight-uncertainty/uci-regression"].show(found)
-    assert [table.title.split()[0] for table in shown] == ["Log-likelihood", "RMSE", "What"]
-    for table in shown:
-        assert {len(row) for row in table.rows} == {len(table.heads)}
-    for table in shown[:2]:
+def test_tables_stand_beside_the_published_figures(quick_result: dict[str, Any]) -> None:
+    result_tables = TABLE["weight-uncertainty/uci-regression"].show(quick_result)
+    assert [table.title.split()[0] for table in result_tables] == ["Log-likelihood", "RMSE", "What"]
+    for table in result_tables:
+        assert {len(row) for row in table.rows} == {len(table.headers)}
+    for table in result_tables[:2]:
         assert all(any(cell.startswith("**") for cell in column) for column in list(zip(*table.rows, strict=True))[1:])
-    assert any("-2.41" in cell for row in shown[0].rows for cell in row)
+    assert any("-2.41" in cell for row in result_tables[0].rows for cell in row)
 
 
 def test_the_claim_is_held_against_the_best_of_three_variational_figures() -> None:
     assert published.best_variational("kin8nm") == 1.14
     assert published.best_variational("protein-tertiary-structure") == -2.84
-    assert uci_regression.reaches("concrete", {"mean": -3.08, "se": 0.03})
-    assert not uci_regression.reaches("concrete", {"mean": -3.08, "se": 0.01})
+    assert uci_regression.reaches_published("concrete", {"mean": -3.08, "se": 0.03})
+    assert not uci_regression.reaches_published("concrete", {"mean": -3.08, "se": 0.01})
     assert set(uci_regression.SIZES) == set(published.SETS)

@@ -10,40 +10,44 @@ import torch
 from doxa.search.functions import himmelblau as function
 from doxa_replicate.variational_optimisation.functions import discretised_sinc, two_wells
 from doxa_replicate.variational_optimisation.functions.estimates import (
-    AT,
-    exactly,
-    gaussian,
+    SECTION_POINT,
+    exact_variances,
+    gradient_estimates,
+    gradient_terms,
+    isotropic_gaussian,
     section,
-    slope_at,
-    slopes,
-    terms,
+    section_slope,
 )
-from doxa_replicate.variational_optimisation.functions.smoothed_gradient import POINT, laplacian_slope, steepest
+from doxa_replicate.variational_optimisation.functions.smoothed_gradient import (
+    POINT,
+    himmelblau_gradient,
+    laplacian_slope,
+)
 from doxa_replicate.variational_optimisation.himmelblau import searches
-from doxa_replicate.variational_optimisation.himmelblau.searches import Rates
+from doxa_replicate.variational_optimisation.himmelblau.searches import SearchRates
 from doxa_replicate.variational_optimisation.nets import minibatch_variance
 
 
-def normals(many: int) -> torch.Tensor:
-    return torch.randn(many, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+def normals(count: int) -> torch.Tensor:
+    return torch.randn(count, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize("room", [discretised_sinc, two_wells])
+@pytest.mark.parametrize("module", [discretised_sinc, two_wells])
 @pytest.mark.parametrize(("mean", "scale"), [(0.3, 0.2), (-2.0, 1.0), (1.4, 0.5)])
-def test_the_expected_value_is_that_of_draws(room: object, mean: float, scale: float) -> None:
-    f = room.staircase if room is discretised_sinc else room.wells  # type: ignore[attr-defined]
+def test_the_expected_value_is_that_of_draws(module: object, mean: float, scale: float) -> None:
+    f = module.staircase if module is discretised_sinc else module.wells  # type: ignore[attr-defined]
     values = f(mean + scale * normals(400_000)).flatten()
-    exact = room.expected(torch.tensor(mean).double(), torch.tensor(scale).double())  # type: ignore[attr-defined]
+    exact = module.expected(torch.tensor(mean).double(), torch.tensor(scale).double())  # type: ignore[attr-defined]
     assert abs(float(values.mean() - exact)) < 4 * float(values.std()) / math.sqrt(len(values))
 
 
 def test_slopes_by_hand_are_those_of_autograd() -> None:
-    x = torch.tensor([AT], dtype=torch.float64, requires_grad=True)
+    x = torch.tensor([SECTION_POINT], dtype=torch.float64, requires_grad=True)
     section(x).backward()
     assert x.grad is not None
-    assert float(x.grad) == pytest.approx(slope_at(AT))
+    assert float(x.grad) == pytest.approx(section_slope(SECTION_POINT))
     w = torch.tensor(POINT, dtype=torch.float64)
-    torch.testing.assert_close(torch.func.grad(function.value)(w), steepest(w))
+    torch.testing.assert_close(torch.func.grad(function.value)(w), himmelblau_gradient(w))
 
     def laplacian(v: torch.Tensor) -> torch.Tensor:
         return torch.func.hessian(function.value)(v).diagonal().sum()
@@ -52,43 +56,46 @@ def test_slopes_by_hand_are_those_of_autograd() -> None:
 
 
 def test_variances_by_quadrature_are_those_of_terms() -> None:
-    at, epsilon = gaussian(torch.tensor([AT], dtype=torch.float64), 0.3), normals(400_000)
-    one, even = exactly(section, at)
-    g, mirrored = terms(section, at, epsilon), terms(section, at, -epsilon)
-    torch.testing.assert_close(g.var(0), one, rtol=0.03, atol=0)
-    torch.testing.assert_close(((g + mirrored) / 2).var(0), even, rtol=0.06, atol=0)
+    distribution, epsilon = (
+        isotropic_gaussian(torch.tensor([SECTION_POINT], dtype=torch.float64), 0.3),
+        normals(400_000),
+    )
+    term_variance, even_variance = exact_variances(section, distribution)
+    g, mirrored = gradient_terms(section, distribution, epsilon), gradient_terms(section, distribution, -epsilon)
+    torch.testing.assert_close(g.var(0), term_variance, rtol=0.03, atol=0)
+    torch.testing.assert_close(((g + mirrored) / 2).var(0), even_variance, rtol=0.06, atol=0)
 
 
 def test_estimates_are_the_mean_of_terms_and_no_two_alike() -> None:
-    at = gaussian(torch.zeros(2, dtype=torch.float64), 1.0)
-    found = slopes(lambda w: w.sum(-1), at, 4, True, 50, 0)
-    assert found.shape == (50, 3)
-    assert len(found[:, 0].unique()) == 50
-    assert float(found[:, 2].abs().max()) < 1e-12, "pairs leave nothing of an odd term"
+    distribution = isotropic_gaussian(torch.zeros(2, dtype=torch.float64), 1.0)
+    estimates = gradient_estimates(lambda w: w.sum(-1), distribution, 4, True, 50, 0)
+    assert estimates.shape == (50, 3)
+    assert len(estimates[:, 0].unique()) == 50
+    assert float(estimates[:, 2].abs().max()) < 1e-12, "pairs leave nothing of an odd term"
 
 
 def test_a_search_that_leaves_for_infinity_ends_there() -> None:
-    lost = searches.search("plain", Rates(3e-3, 3e-3), 0, 150)
-    assert math.isinf(lost["end"])
-    assert all(map(math.isfinite, lost["f"]))
-    assert len(lost["path"]) == len(lost["f"]) <= 150
+    diverged = searches.run_search("plain", SearchRates(3e-3, 3e-3), 0, 150)
+    assert math.isinf(diverged["end"])
+    assert all(map(math.isfinite, diverged["f"]))
+    assert len(diverged["path"]) == len(diverged["f"]) <= 150
 
 
 def test_the_level_that_is_reached_is_no_lucky_step() -> None:
-    assert searches.reached({"f": [9.0] * 30 + [0.0] + [9.0] * 30}) == 9.0
-    assert searches.reached({"f": [9.0] * 30 + [1.0] * 25 + [1e9]}) == 1.0
+    assert searches.lowest_level({"f": [9.0] * 30 + [0.0] + [9.0] * 30}) == 9.0
+    assert searches.lowest_level({"f": [9.0] * 30 + [1.0] * 25 + [1e9]}) == 1.0
 
 
 def test_a_floor_keeps_a_scale_up() -> None:
-    kept = searches.search("plain", Rates(3e-3, 3e-3), 0, 60, coordinate=searches.floored(0.01))
-    assert min(kept["scale"]) >= 0.1 - 1e-12
+    record = searches.run_search("plain", SearchRates(3e-3, 3e-3), 0, 60, coordinate=searches.floored_variance(0.01))
+    assert min(record["scale"]) >= 0.1 - 1e-12
 
 
 @pytest.mark.parametrize("model", minibatch_variance.MODELS)
 def test_losses_of_some_rows_are_those_of_all(model: str) -> None:
-    own = minibatch_variance.MODELS[model]()
-    weights = own.mean + 0.1 * torch.arange(3, dtype=torch.float64)[:, None]
-    every = own.losses(weights, slice(None))
-    assert every.shape == (3, minibatch_variance.ROWS)
-    torch.testing.assert_close(own.losses(weights, slice(2, 5)), every[:, 2:5])
-    assert float(every.min()) >= 0
+    loss_model = minibatch_variance.MODELS[model]()
+    weights = loss_model.mean + 0.1 * torch.arange(3, dtype=torch.float64)[:, None]
+    all_losses = loss_model.losses(weights, slice(None))
+    assert all_losses.shape == (3, minibatch_variance.ROWS)
+    torch.testing.assert_close(loss_model.losses(weights, slice(2, 5)), all_losses[:, 2:5])
+    assert float(all_losses.min()) >= 0

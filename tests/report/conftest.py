@@ -38,7 +38,7 @@ def result(name: str = "belief", nll: float = 0.1, error: float | None = 0.01, *
         "nll": {"value": nll, "error": error, "over": "seeds", "count": 5},
         "auroc_entropy": {"value": 0.9, "error": 0.01, "over": "seeds", "count": 5},
     }
-    whole = {
+    content = {
         "name": name,
         "data": {"name": "digits", "rows": 360, "task": "classification", "classes": ["zero", "one", "two"]},
         "settings": {"epochs": 60, "prior": "N(0, 1)"},
@@ -47,7 +47,7 @@ def result(name: str = "belief", nll: float = 0.1, error: float | None = 0.01, *
         **SECTIONS,
         **sections,
     }
-    return {key: value for key, value in whole.items() if value is not None}
+    return {key: value for key, value in content.items() if value is not None}
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ class Reader(HTMLParser):
             self.texts.append(data)
 
     def all(self, tag: str) -> list[dict[str, str]]:
-        return [attributes for found, attributes in self.elements if found == tag]
+        return [attributes for name, attributes in self.elements if name == tag]
 
     @property
     def text(self) -> str:

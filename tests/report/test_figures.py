@@ -8,27 +8,27 @@ import pytest
 
 from doxa.report.figures import TABLE, figures
 from doxa.report.palette import SERIES
-from doxa.report.runs import grouped
+from doxa.report.runs import group_runs
 
 
 def runs(*results):
-    return grouped(results)[0].runs
+    return group_runs(results)[0].runs
 
 
 @pytest.mark.parametrize("section", TABLE)
 def test_a_figure_needs_its_section_alone(section, make_result):
-    others = dict.fromkeys(set(TABLE) - {section})
-    (found,) = figures(runs(make_result(**others)), "key")
-    assert found.title == TABLE[section].TITLE
-    assert all(panel.says.endswith(".") for panel in found.panels)
+    without_other_sections = dict.fromkeys(set(TABLE) - {section})
+    (figure,) = figures(runs(make_result(**without_other_sections)), "key")
+    assert figure.title == TABLE[section].TITLE
+    assert all(panel.caption.endswith(".") for panel in figure.panels)
 
 
 @pytest.mark.parametrize("section", TABLE)
 def test_a_run_without_the_section_is_left_out(section, make_result):
     bare = make_result("bare", **dict.fromkeys(TABLE))
-    found = TABLE[section].panels(runs(make_result("having"), bare), "key")
-    words = " ".join(str(panel) for panel in found)
-    assert "bare" not in words
+    panels = TABLE[section].panels(runs(make_result("having"), bare), "key")
+    text = " ".join(str(panel) for panel in panels)
+    assert "bare" not in text
     assert not TABLE[section].panels(runs(bare), "key")
 
 
@@ -49,9 +49,9 @@ def test_panels_never_hold_two_runs_of_one_style(make_result):
 
 
 def test_a_name_keeps_its_style_on_other_data(make_result):
-    other = make_result("belief")
-    other["data"] = {"name": "other"}
-    first, second = grouped([make_result("plain"), make_result("belief"), other])
+    on_other_data = make_result("belief")
+    on_other_data["data"] = {"name": "other"}
+    first, second = group_runs([make_result("plain"), make_result("belief"), on_other_data])
     assert first.runs[1].style == second.runs[0].style
 
 
@@ -73,19 +73,19 @@ def test_nll_and_kl_are_drawn_apart(make_result):
 
 def test_the_band_says_how_far_it_opens(make_result):
     (panel,) = TABLE["band"].panels(runs(make_result()), "key")
-    assert "0.2 wide" in panel.says
-    assert "(25 times)" in panel.says  # (4 + 6) / 2 away, 0.2 amid
+    assert "0.2 wide" in panel.caption
+    assert "(25 times)" in panel.caption  # (4 + 6) / 2 away, 0.2 amid
 
 
 def test_the_reliability_diagram_weighs_by_rows(make_result):
     (panel,) = TABLE["reliability"].panels(runs(make_result()), "key")
-    said, was = re.findall(r"(\d+\.\d)", panel.says)
-    assert float(said) == pytest.approx(20 * 0.6 + 80 * 0.95, abs=0.05)
-    assert float(was) == pytest.approx(20 * 0.5 + 80 * 0.9, abs=0.05)
+    confidence, accuracy = re.findall(r"(\d+\.\d)", panel.caption)
+    assert float(confidence) == pytest.approx(20 * 0.6 + 80 * 0.95, abs=0.05)
+    assert float(accuracy) == pytest.approx(20 * 0.5 + 80 * 0.9, abs=0.05)
 
 
 def test_the_true_label_is_shown_even_where_it_is_unlikely(make_result):
     row = {"image": [[0.0]], "label": 4, "probabilities": [0.5, 0.3, 0.1, 0.09, 0.01]}
     (panel,) = TABLE["unsure"].panels(runs(make_result(unsure=[row])), "key")
     assert 'class="true"' in panel.svg
-    assert "0 of these 1 it gets right" in panel.says
+    assert "0 of these 1 it gets right" in panel.caption

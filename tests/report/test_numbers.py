@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doxa.report.numbers import share, with_error
+from doxa.report.numbers import format_percent, format_with_error
 
 CASES = [
     (0.07812, 0.00801, "0.078 ± 0.008"),
@@ -22,11 +22,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("value", "error", "shown"), CASES)
-def test_as_many_digits_as_the_error_leaves_meaning(value, error, shown):
-    assert with_error(value, error).replace("\N{NO-BREAK SPACE}", " ") == shown
+@pytest.mark.parametrize(("value", "error", "expected"), CASES)
+def test_as_many_digits_as_the_error_leaves_meaning(value, error, expected):
+    assert format_with_error(value, error).replace("\N{NO-BREAK SPACE}", " ") == expected
 
 
 def test_a_share_is_in_percent():
-    assert share(0.976).replace("\N{NO-BREAK SPACE}", " ") == "97.6 %"
-    assert share(None) == "–"
+    assert format_percent(0.976).replace("\N{NO-BREAK SPACE}", " ") == "97.6 %"
+    assert format_percent(None) == "–"

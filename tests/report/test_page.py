@@ -37,11 +37,11 @@ ADDRESSES = {"href", "src", "action", "formaction", "data", "poster", "srcset", 
 def test_a_page_of_hostile_text_runs_and_asks_for_nothing(make_result, read):
     results = []
     for text in HOSTILE:
-        named = {"settings": {text: text}, "findings": [text], "stamp": {"device": text, "versions": {text: text}}}
-        some = make_result(text, **named, **LIGHT)
-        some["data"] = {"name": "x" + text, "classes": [text] * 3, "source": text, "licence": text, "task": text}
-        some["scores"] |= {text: {"value": 1.0, "error": None}}
-        results.append(some)
+        sections = {"settings": {text: text}, "findings": [text], "stamp": {"device": text, "versions": {text: text}}}
+        result = make_result(text, **sections, **LIGHT)
+        result["data"] = {"name": "x" + text, "classes": [text] * 3, "source": text, "licence": text, "task": text}
+        result["scores"] |= {text: {"value": 1.0, "error": None}}
+        results.append(result)
     page = read(report.page(results))
     page.source.encode()  # no half characters
     assert not {"script", "iframe", "object", "embed", "link", "base", "form"} & {tag for tag, _ in page.elements}
@@ -97,10 +97,10 @@ def test_the_table_holds_the_numbers_of_the_results(make_result, read, tmp_path)
     results = [make_result("one", nll=0.123456789, **LIGHT), make_result("two", nll=-4.5e-7, error=None, **LIGHT)]
     report.write(results, tmp_path / "page.html")
     page = read((tmp_path / "page.html").read_text(encoding="utf-8"))
-    shown = [float(attributes["value"]) for attributes in page.all("data")]
-    for some in json.loads(json.dumps(results)):
-        for score in some["scores"].values():
-            assert shown.count(score["value"]) >= 2  # in the table, and in the table of all scores
+    page_values = [float(attributes["value"]) for attributes in page.all("data")]
+    for result in json.loads(json.dumps(results)):
+        for score in result["scores"].values():
+            assert page_values.count(score["value"]) >= 2  # in the table, and in the table of all scores
 
 
 def test_the_best_is_marked_by_more_than_colour(make_result, read):
@@ -120,9 +120,9 @@ def test_a_run_alone_is_not_called_best(make_result):
 
 
 def test_results_on_other_data_are_not_compared(make_result, read):
-    other = make_result("two")
-    other["data"] = {"name": "curve", "task": "regression"}
-    page = report.page([make_result("one"), other])
+    on_curve = make_result("two")
+    on_curve["data"] = {"name": "curve", "task": "regression"}
+    page = report.page([make_result("one"), on_curve])
     assert "★" not in page
     assert {"data1", "data2"} <= {attributes.get("id") for attributes in read(page).all("h2")}
 
@@ -135,11 +135,11 @@ def test_results_on_other_rows_of_the_same_data_are_not_compared(make_result, re
     one, two = (judged_on(make_result(name, nll=nll, **LIGHT), "a") for name, nll in (("one", 0.1), ("two", 0.9)))
     lucky = judged_on(make_result("lucky", nll=0.01, **LIGHT), "b", rows=20)
     page = report.page([one, lucky, two])
-    found = read(page)
-    assert {"data1", "data2"} <= {attributes.get("id") for attributes in found.all("h2")}
-    assert "digits, 360 rows" in found.text
-    assert "digits, 20 rows" in found.text
-    assert "judged on other rows" in found.text
+    parsed = read(page)
+    assert {"data1", "data2"} <= {attributes.get("id") for attributes in parsed.all("h2")}
+    assert "digits, 360 rows" in parsed.text
+    assert "digits, 20 rows" in parsed.text
+    assert "judged on other rows" in parsed.text
     first, second = page.split('<section class="data"')[1:]
     assert "★" in first
     assert "lucky" not in first
@@ -151,9 +151,9 @@ def test_as_many_other_rows_are_told_apart_and_the_same_ones_side_by_side(make_r
     page = read(report.page(results))
     assert "digits, 360 rows (1)" in page.text
     assert "digits, 360 rows (2)" in page.text
-    together = read(report.page(results[::2]))
-    assert "360 rows (1)" not in together.text
-    assert "other rows" not in together.text
+    same_rows_page = read(report.page(results[::2]))
+    assert "360 rows (1)" not in same_rows_page.text
+    assert "other rows" not in same_rows_page.text
 
 
 def test_headings_are_in_order_and_pictures_have_words(make_result, read):
@@ -172,18 +172,18 @@ def test_headings_are_in_order_and_pictures_have_words(make_result, read):
 
 def test_figures_take_their_colours_from_the_page(make_result):
     page = report.page([make_result(name) for name in "abcdefgh"])
-    drawn = "".join(re.findall(r'<svg class="plot.*?</svg>', page, re.DOTALL))
-    assert "var(--run-1)" in drawn
-    assert not re.findall(r"#[0-9a-f]{6}\b(?![\w-])", re.sub(r'(href|id)="[^"]*"|url\(#[^)]*\)', "", drawn))
-    assert "font-family" not in drawn
+    svgs = "".join(re.findall(r'<svg class="plot.*?</svg>', page, re.DOTALL))
+    assert "var(--run-1)" in svgs
+    assert not re.findall(r"#[0-9a-f]{6}\b(?![\w-])", re.sub(r'(href|id)="[^"]*"|url\(#[^)]*\)', "", svgs))
+    assert "font-family" not in svgs
     declared = set(re.findall(r"(--[\w-]+):", page))
     assert set(re.findall(r"var\((--[\w-]+)\)", page)) <= declared
 
 
 def test_ids_are_unique_and_every_reference_has_its_target(make_result, read):
-    other = make_result("two")
-    other["data"] = {"name": "elsewhere"}
-    page = report.page([make_result("one"), other])
+    on_other_data = make_result("two")
+    on_other_data["data"] = {"name": "elsewhere"}
+    page = report.page([make_result("one"), on_other_data])
     ids = [a["id"] for _, a in read(page).elements if "id" in a]
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'(?:href="|url\()#([\w.-]+)', page)) <= set(ids)
@@ -218,19 +218,19 @@ def test_any_number_of_results(make_result, read):
 
 def test_settings_and_provenance_are_told(make_result, read):
     text = read(report.page([make_result(**LIGHT)])).text
-    for told in ("epochs", "60", "N(0, 1)", "torch 2.13", "0, 1", "CPU", "3.5"):
-        assert told in text
+    for expected in ("epochs", "60", "N(0, 1)", "torch 2.13", "0, 1", "CPU", "3.5"):
+        assert expected in text
 
 
-@pytest.mark.parametrize("wrong", [[], {}, [{}], [{"name": "x"}], ["x"], [{"name": "x", "scores": {}, "band": 3}]])
-def test_what_is_no_result_is_refused(wrong):
+@pytest.mark.parametrize("results", [[], {}, [{}], [{"name": "x"}], ["x"], [{"name": "x", "scores": {}, "band": 3}]])
+def test_what_is_no_result_is_refused(results):
     with pytest.raises(BadInput, match="result"):
-        report.page(wrong)
+        report.page(results)
 
 
 def test_seeds_that_agree_have_an_error_of_nothing_and_a_point_has_none(make_result, read):
     agreed, point = make_result("agreed", error=0.0, **LIGHT), make_result("point", error=0.0, **LIGHT)
     point["scores"]["nll"] |= {"over": "draws", "count": 1}
     page = report.page([agreed, point])
-    shown = re.findall(r'<data value="0.1">(.*?)</data>', page)
-    assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in shown[:2]] == ["0.1000 ± 0", "0.1000"]
+    cell_texts = re.findall(r'<data value="0.1">(.*?)</data>', page)
+    assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in cell_texts[:2]] == ["0.1000 ± 0", "0.1000"]

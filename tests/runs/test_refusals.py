@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from doxa.errors import BadInput
-from doxa.runs import Plan, gathered, learn, open_run
+from doxa.runs import Plan, learn, load_training_data, open_run
 
 MODULE: Any = importlib.import_module("doxa.runs.learn")  # the name is the function's, too
 QUICK = Plan(net="mlp:8", kl_weight="0.1", epochs=3, members=1, draws=8)
@@ -29,16 +29,16 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("plan", [QUICK, NAMED])
 def test_other_rows_do_not_touch_a_finished_run(plan: Plan, tmp_path: Path) -> None:
-    run = learn(gathered(rows(), "y"), plan, tmp_path / "r", progress=False)
+    run = learn(load_training_data(rows(), "y"), plan, tmp_path / "r", progress=False)
     before = contents(run.folder)
     changed = rows()
     changed["y"][3] += 1
     with pytest.raises(BadInput, match="was learned from other rows: the table has changed since"):
-        learn(gathered(changed, "y"), plan, tmp_path / "r", resume=True, progress=False)
+        learn(load_training_data(changed, "y"), plan, tmp_path / "r", resume=True, progress=False)
     assert contents(run.folder) == before
     swapped = {name: values[::-1] for name, values in rows().items()}
     with pytest.raises(BadInput, match="was learned from other rows"):
-        learn(gathered(swapped, "y"), plan, tmp_path / "r", resume=True, progress=False)
+        learn(load_training_data(swapped, "y"), plan, tmp_path / "r", resume=True, progress=False)
     open_run(tmp_path / "r")
 
 
@@ -46,7 +46,7 @@ def test_other_rows_do_not_touch_a_finished_run(plan: Plan, tmp_path: Path) -> N
 def test_a_finished_run_stays_finished_while_it_is_gone_over_again(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = learn(gathered(rows(), "y"), plan, tmp_path / "r", progress=False)
+    run = learn(load_training_data(rows(), "y"), plan, tmp_path / "r", progress=False)
     before = contents(run.folder)
 
     def refused(*_: object, **__: object) -> None:
@@ -55,22 +55,22 @@ def test_a_finished_run_stays_finished_while_it_is_gone_over_again(
     for name in ("choose", "fit"):
         monkeypatch.setattr(MODULE, name, refused)
     with pytest.raises(BadInput, match="not today"):
-        learn(gathered(rows(), "y"), plan, tmp_path / "r", resume=True, progress=False)
+        learn(load_training_data(rows(), "y"), plan, tmp_path / "r", resume=True, progress=False)
     assert contents(run.folder) == before
     assert open_run(tmp_path / "r").spec["status"] == "finished"
 
 
 def test_classes_by_another_name_are_another_run(tmp_path: Path) -> None:
     x = np.linspace(-2, 2, 80)
-    learn(gathered({"x": x, "y": np.where(x > 0, "b", "a")}, "y"), QUICK, tmp_path / "r", progress=False)
-    other = gathered({"x": x, "y": np.where(x > 0, "yes", "no")}, "y")
+    learn(load_training_data({"x": x, "y": np.where(x > 0, "b", "a")}, "y"), QUICK, tmp_path / "r", progress=False)
+    other_classes = load_training_data({"x": x, "y": np.where(x > 0, "yes", "no")}, "y")
     with pytest.raises(BadInput, match="has another list of classes"):
-        learn(other, QUICK, tmp_path / "r", resume=True, progress=False)
+        learn(other_classes, QUICK, tmp_path / "r", resume=True, progress=False)
 
 
 @pytest.mark.parametrize("seed", [99999999999999999999, -(2**63) - 1, 2**64])
 def test_a_seed_that_torch_does_not_take_is_refused(seed: int) -> None:
-    for make in (lambda: Plan(seed=seed), lambda: Plan.of({"seed": seed})):
+    for make in (lambda: Plan(seed=seed), lambda: Plan.from_settings({"seed": seed})):
         with pytest.raises(BadInput, match="seed must lie between"):
             make()
 
@@ -78,11 +78,11 @@ def test_a_seed_that_torch_does_not_take_is_refused(seed: int) -> None:
 def test_the_largest_seeds_are_taken(tmp_path: Path) -> None:
     for seed in (-(2**63), 2**64 - 1):
         plan = Plan(net="mlp:4", learner="point", epochs=1, draws=2, seed=seed)
-        learn(gathered(rows(), "y", seed=seed), plan, tmp_path / str(seed), progress=False)
+        learn(load_training_data(rows(), "y", seed=seed), plan, tmp_path / str(seed), progress=False)
 
 
 @pytest.mark.parametrize(
-    ("plan", "said"),
+    ("plan", "message"),
     [
         (Plan(learner="point", same_start=True), "same_start is of no use without several members"),
         (Plan(learner="point", same_start=True, members=1), "same_start is of no use without several members"),
@@ -96,22 +96,22 @@ def test_the_largest_seeds_are_taken(tmp_path: Path) -> None:
         (Plan(checkpoint_every=3), "checkpoint_every is of no use to the learner auto"),
     ],
 )
-def test_knobs_that_nothing_turns_are_refused(plan: Plan, said: str) -> None:
-    with pytest.raises(BadInput, match=said):
+def test_knobs_that_nothing_turns_are_refused(plan: Plan, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         plan.require_used()
 
 
 def test_the_knobs_of_validation_and_saving_reach_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, Any] = {}
+    fit_settings: dict[str, Any] = {}
     fit = MODULE.fit
 
     def heard(*arguments: Any, **settings: Any) -> Any:
-        given.update(settings)
+        fit_settings.update(settings)
         return fit(*arguments, **settings)
 
     monkeypatch.setattr(MODULE, "fit", heard)
     knobs = {"patience": 1, "validation_samples": 3, "checkpoint_every": 2, "checkpoint_steps": 1}
     plan = Plan(net="mlp:4", learner="variational", epochs=2, draws=2, **knobs)
-    run = learn(gathered(rows(), "y"), plan, tmp_path / "r", progress=False)
-    assert {name: given[name] for name in knobs} == knobs
+    run = learn(load_training_data(rows(), "y"), plan, tmp_path / "r", progress=False)
+    assert {name: fit_settings[name] for name in knobs} == knobs
     assert run.belief.record.settings["validation_samples"] == 3

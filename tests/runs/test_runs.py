@@ -14,8 +14,8 @@ import torch
 
 from doxa import optimisers
 from doxa.errors import BadInput, BrokenFile
-from doxa.runs import Plan, gathered, learn, open_run, pairs, predict_table, write_csv
-from doxa.runs.plan import built
+from doxa.runs import Plan, labelled_rows, learn, load_training_data, open_run, predict_table, write_csv
+from doxa.runs.plan import build_net
 from doxa.tables import read
 
 QUICK = Plan(net="mlp:16", kl_weight="0.1", epochs=12, members=2)
@@ -39,12 +39,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return learn(gathered(str(table), "price"), QUICK, tmp_path_factory.mktemp("runs") / "houses", progress=False)
+    return learn(
+        load_training_data(str(table), "price"), QUICK, tmp_path_factory.mktemp("runs") / "houses", progress=False
+    )
 
 
 def test_rows_held_out_are_never_learned_from(table: Path) -> None:
-    material = gathered(str(table), "price", hold_out=0.25)
-    (x, y), (x_test, y_test) = material.train, material.test
+    training_data = load_training_data(str(table), "price", hold_out=0.25)
+    (x, y), (x_test, y_test) = training_data.train, training_data.test
     assert len(y_test) == 40
     assert len(y) == 120
     assert y.shape == (120, 1)
@@ -56,23 +58,23 @@ def test_rows_held_out_are_never_learned_from(table: Path) -> None:
 
 
 def test_predictions_are_in_the_units_of_the_target(run: Any, table: Path) -> None:
-    found = predict_table(run, str(table), samples=30)
+    predictions = predict_table(run, str(table), samples=30)
     truth = read(table).columns["price"].values  # type: ignore[union-attr]
-    assert np.corrcoef(found["mean"], truth)[0, 1] > 0.8
-    assert (found["lower"] < found["mean"]).all()
-    assert (found["mean"] < found["upper"]).all()
-    assert 0.8 < np.mean((found["lower"] <= truth) & (truth <= found["upper"])) < 0.99
+    assert np.corrcoef(predictions["mean"], truth)[0, 1] > 0.8
+    assert (predictions["lower"] < predictions["mean"]).all()
+    assert (predictions["mean"] < predictions["upper"]).all()
+    assert 0.8 < np.mean((predictions["lower"] <= truth) & (truth <= predictions["upper"])) < 0.99
     wide = predict_table(run, str(table), samples=30, level=0.99)
-    assert (wide["upper"] - wide["lower"] > found["upper"] - found["lower"]).all()
+    assert (wide["upper"] - wide["lower"] > predictions["upper"] - predictions["lower"]).all()
     scores = run.result()["scores"]
     assert 10_000 < scores["rmse"]["value"] < 80_000
 
 
 def test_a_run_says_the_same_when_it_is_opened_again(run: Any, table: Path) -> None:
     again = open_run(run.folder)
-    one, two = predict_table(run, str(table)), predict_table(again, str(table))
-    for name in one:
-        np.testing.assert_array_equal(one[name], two[name])
+    predictions, predictions_again = predict_table(run, str(table)), predict_table(again, str(table))
+    for name in predictions:
+        np.testing.assert_array_equal(predictions[name], predictions_again[name])
 
 
 def test_rows_unlike_training_are_marked(run: Any, tmp_path: Path) -> None:
@@ -80,20 +82,20 @@ def test_rows_unlike_training_are_marked(run: Any, tmp_path: Path) -> None:
     path.write_text("size,town,age\n120,Rio,40\n5000,Rio,40\n120,Atlantis,40\n")
     with pytest.raises(BadInput, match=r"row 3 .* 'Atlantis' in column 'town'.*--new allow"):
         predict_table(run, str(path))
-    found = predict_table(run, str(path), new="allow")
-    assert found["unlike"].tolist() == [False, True, True]
-    write_csv(tmp_path / "out.csv", found)
+    predictions = predict_table(run, str(path), new="allow")
+    assert predictions["unlike"].tolist() == [False, True, True]
+    write_csv(tmp_path / "out.csv", predictions)
     written = read(tmp_path / "out.csv")
-    np.testing.assert_allclose(written.columns["mean"].values, found["mean"], rtol=1e-6)  # type: ignore[union-attr]
+    np.testing.assert_allclose(written.columns["mean"].values, predictions["mean"], rtol=1e-6)  # type: ignore[union-attr]
     assert list(written.columns) == ["mean", "std", "lower", "upper", "epistemic", "unlike"]
 
 
 def test_a_table_at_prediction_may_have_more_columns_in_any_order_but_not_fewer(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "new.csv"
     path.write_text("colour,age,town,size\nred,40,Rio,120\n")
-    other = tmp_path / "other.csv"
-    other.write_text("size,town,age\n120,Rio,40\n")
-    assert predict_table(run, str(path))["mean"] == predict_table(run, str(other))["mean"]
+    reordered = tmp_path / "other.csv"
+    reordered.write_text("size,town,age\n120,Rio,40\n")
+    assert predict_table(run, str(path))["mean"] == predict_table(run, str(reordered))["mean"]
     path.write_text("age,town\n40,Rio\n")
     with pytest.raises(BadInput, match="lacks the column 'size'"):
         predict_table(run, str(path))
@@ -103,25 +105,25 @@ def test_classes_keep_their_names(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=200)
     names = np.where(x > 0, "<b>yes</b>", 'no "way" 😀')
-    run = learn(gathered({"x": x, "y": names}, "y"), QUICK, tmp_path / "r", progress=False)
-    found = predict_table(run, {"x": [-3.0, 3.0]})
-    assert found["label"].tolist() == ['no "way" 😀', "<b>yes</b>"]
-    assert found["p(<b>yes</b>)"][1] > 0.8
-    both = found["p(<b>yes</b>)"] + found['p(no "way" 😀)']
+    run = learn(load_training_data({"x": x, "y": names}, "y"), QUICK, tmp_path / "r", progress=False)
+    predictions = predict_table(run, {"x": [-3.0, 3.0]})
+    assert predictions["label"].tolist() == ['no "way" 😀', "<b>yes</b>"]
+    assert predictions["p(<b>yes</b>)"][1] > 0.8
+    both = predictions["p(<b>yes</b>)"] + predictions['p(no "way" 😀)']
     np.testing.assert_allclose(both, 1, atol=1e-6)
     assert run.result()["data"]["classes"] == list(run.classes)
-    xs, ys = pairs(run, {"x": [-3.0, 3.0, 1.0], "y": ["<b>yes</b>", "<b>yes</b>", 'no "way" 😀']})
+    xs, ys = labelled_rows(run, {"x": [-3.0, 3.0, 1.0], "y": ["<b>yes</b>", "<b>yes</b>", 'no "way" 😀']})
     assert ys.tolist() == [0, 0, 1]
     assert xs.shape == (3, 1)
     with pytest.raises(BadInput, match="a class that training never had: 'maybe'"):
-        pairs(run, {"x": [1.0, 2.0, 3.0, 4.0], "y": ["maybe", "maybe", "<b>yes</b>", "<b>yes</b>"]})
+        labelled_rows(run, {"x": [1.0, 2.0, 3.0, 4.0], "y": ["maybe", "maybe", "<b>yes</b>", "<b>yes</b>"]})
 
 
 @pytest.mark.parametrize("learner", ["variational", "point", "dropout"])
 @pytest.mark.parametrize("likelihood", ["gaussian:30000", "gaussian_learned:30000", "gaussian_per_input"])
 def test_every_learner_and_likelihood_makes_a_run(learner: str, likelihood: str, table: Path, tmp_path: Path) -> None:
     plan = Plan(net="mlp:8,8", learner=learner, likelihood=likelihood, epochs=3, lr="0.01", batch_size=32)
-    run = learn(gathered(str(table), "price"), plan, tmp_path / "r", progress=False)
+    run = learn(load_training_data(str(table), "price"), plan, tmp_path / "r", progress=False)
     assert np.isfinite(predict_table(run, str(table), samples=5)["std"]).all()
 
 
@@ -141,15 +143,15 @@ def test_every_knob_reaches_the_learner(table: Path, tmp_path: Path) -> None:
         patience=1,
         batch_size=32,
     )
-    run = learn(gathered(str(table), "price"), plan, tmp_path / "r", progress=False)
+    run = learn(load_training_data(str(table), "price"), plan, tmp_path / "r", progress=False)
     settings = json.dumps(run.belief.record.settings)
-    for word in ("ScaleMixture", "flipout", "Geometric", "Cyclical", "0.25", "layer"):
-        assert word.lower() in settings.lower()
+    for expected in ("ScaleMixture", "flipout", "Geometric", "Cyclical", "0.25", "layer"):
+        assert expected.lower() in settings.lower()
 
 
 def test_some_weights_may_be_beliefs_and_others_points(table: Path, tmp_path: Path) -> None:
     plan = Plan(net="mlp:8,8", learner="variational", random="*.5.*", epochs=2)
-    run = learn(gathered(str(table), "price"), plan, tmp_path / "r", progress=False)
+    run = learn(load_training_data(str(table), "price"), plan, tmp_path / "r", progress=False)
     beliefs = {slot.name for slot in run.belief.layout.random_slots}
     assert beliefs == {n for n, _ in run.belief.net.named_parameters() if ".5." in n}
     assert len(beliefs) == 2
@@ -167,15 +169,17 @@ def test_every_knob_of_the_other_learners_reaches_them(table: Path, tmp_path: Pa
         optimiser="sgd:momentum=0.75",
         epochs=2,
     )
-    settings = learn(gathered(str(table), "price"), plan, tmp_path / "r", progress=False).belief.record.settings
-    words = json.dumps(settings)
-    for word in ('"rate": 0.25', '"input_rate": 0.125', '"restart": false', "Sgd", "0.75"):
-        assert word in words
-    assert Plan(autocast="bfloat16").precision() is torch.bfloat16
+    settings = learn(
+        load_training_data(str(table), "price"), plan, tmp_path / "r", progress=False
+    ).belief.record.settings
+    settings_json = json.dumps(settings)
+    for expected in ('"rate": 0.25', '"input_rate": 0.125', '"restart": false', "Sgd", "0.75"):
+        assert expected in settings_json
+    assert Plan(autocast="bfloat16").autocast_dtype() is torch.bfloat16
 
 
 @pytest.mark.parametrize(
-    ("words", "made"),
+    ("text", "optimiser"),
     [
         ("adam", optimisers.adam()),
         ("adam:betas=(0.9,0.99),eps=1e-7", optimisers.adam(0.9, 0.99, 1e-7)),
@@ -184,12 +188,12 @@ def test_every_knob_of_the_other_learners_reaches_them(table: Path, tmp_path: Pa
         ("sgd:momentum=0.9", optimisers.sgd(0.9)),
     ],
 )
-def test_the_optimisers_that_doxa_has_are_its_own(words: str, made: Any) -> None:
-    assert Plan(optimiser=words).makes_optimiser() == made
+def test_the_optimisers_that_doxa_has_are_its_own(text: str, optimiser: Any) -> None:
+    assert Plan(optimiser=text).build_optimiser() == optimiser
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "setting"),
+    ("text", "kind", "setting"),
     [
         ("adam:amsgrad=true", torch.optim.Adam, {"amsgrad": True, "eps": 1e-8}),
         ("adam:eps=1e-7,weight_decay=0.1", torch.optim.Adam, {"eps": 1e-7, "weight_decay": 0.1}),
@@ -197,53 +201,53 @@ def test_the_optimisers_that_doxa_has_are_its_own(words: str, made: Any) -> None
         ("adamw", torch.optim.AdamW, {"weight_decay": 0.01}),
     ],
 )
-def test_what_only_torch_can_do_is_done_by_torch(words: str, kind: type, setting: dict[str, Any]) -> None:
-    make: Any = Plan(optimiser=words).makes_optimiser()
-    made = make([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
-    assert type(made) is kind
-    assert setting.items() <= made.defaults.items()
+def test_what_only_torch_can_do_is_done_by_torch(text: str, kind: type, setting: dict[str, Any]) -> None:
+    make: Any = Plan(optimiser=text).build_optimiser()
+    optimiser = make([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    assert type(optimiser) is kind
+    assert setting.items() <= optimiser.defaults.items()
 
 
 def test_naming_the_default_optimiser_changes_nothing(table: Path, tmp_path: Path) -> None:
-    plan, material = Plan(net="mlp:4", learner="point", epochs=2, draws=2), gathered(str(table), "price")
-    plain = learn(material, plan, tmp_path / "a", progress=False).belief
-    named = learn(material, replace(plan, optimiser="adam"), tmp_path / "b", progress=False).belief
-    assert torch.equal(plain.posterior.mean, named.posterior.mean)
-    assert plain.record.settings == named.record.settings
+    plan, training_data = Plan(net="mlp:4", learner="point", epochs=2, draws=2), load_training_data(str(table), "price")
+    plain = learn(training_data, plan, tmp_path / "a", progress=False).belief
+    with_adam = learn(training_data, replace(plan, optimiser="adam"), tmp_path / "b", progress=False).belief
+    assert torch.equal(plain.posterior.mean, with_adam.posterior.mean)
+    assert plain.record.settings == with_adam.record.settings
 
 
 def test_named_sets_make_runs_too(tmp_path: Path) -> None:
     plan = Plan(net="mlp:16", learner="variational", epochs=3, lr="0.003")
-    run = learn(gathered("digits"), plan, tmp_path / "digits", progress=False)
+    run = learn(load_training_data("digits"), plan, tmp_path / "digits", progress=False)
     assert run.result()["scores"]["error"]["value"] < 0.7
     assert run.result()["data"]["licence"]
     with pytest.raises(BadInput, match="predicts no table"):
         predict_table(run, {"x": [1.0]})
-    curve = learn(gathered("curve"), plan, tmp_path / "curve", progress=False)
+    curve = learn(load_training_data("curve"), plan, tmp_path / "curve", progress=False)
     assert "band" in curve.result()
 
 
 def test_a_run_goes_on_to_the_same_bytes(table: Path, tmp_path: Path) -> None:
-    material = gathered(str(table), "price")
-    whole = learn(material, QUICK, tmp_path / "a", progress=False)
+    training_data = load_training_data(str(table), "price")
+    uninterrupted = learn(training_data, QUICK, tmp_path / "a", progress=False)
 
     class Stop(Exception):
         pass
 
-    def stop(words: str) -> None:
-        if "more member" in words:
+    def stop(text: str) -> None:
+        if "more member" in text:
             raise Stop
 
     with pytest.raises(Stop):
-        learn(material, QUICK, tmp_path / "b", progress=False, say=stop)
+        learn(training_data, QUICK, tmp_path / "b", progress=False, say=stop)
     with pytest.raises(BadInput, match="still being written, or was interrupted"):
         open_run(tmp_path / "b")
     with pytest.raises(BadInput, match="already holds a run; go on with it by --resume"):
-        learn(material, QUICK, tmp_path / "b", progress=False)
+        learn(training_data, QUICK, tmp_path / "b", progress=False)
     with pytest.raises(BadInput, match="has another plan"):
-        learn(material, Plan(epochs=3), tmp_path / "b", progress=False, resume=True)
-    learn(material, QUICK, tmp_path / "b", progress=False, resume=True)
-    assert (tmp_path / "b" / "belief.doxa").read_bytes() == (whole.folder / "belief.doxa").read_bytes()
+        learn(training_data, Plan(epochs=3), tmp_path / "b", progress=False, resume=True)
+    learn(training_data, QUICK, tmp_path / "b", progress=False, resume=True)
+    assert (tmp_path / "b" / "belief.doxa").read_bytes() == (uninterrupted.folder / "belief.doxa").read_bytes()
 
 
 def test_what_is_no_run_is_refused_in_words(run: Any, tmp_path: Path) -> None:
@@ -261,14 +265,14 @@ def test_what_is_no_run_is_refused_in_words(run: Any, tmp_path: Path) -> None:
         with pytest.raises(BrokenFile):
             open_run(copy)
     shutil.copy(run.folder / "run.json", copy)
-    whole = (copy / "belief.doxa").read_bytes()
-    (copy / "belief.doxa").write_bytes(whole[: len(whole) // 2])
+    belief_bytes = (copy / "belief.doxa").read_bytes()
+    (copy / "belief.doxa").write_bytes(belief_bytes[: len(belief_bytes) // 2])
     with pytest.raises(BrokenFile):
         open_run(copy)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"target": None}, "name the column"),
         ({"target": "prise"}, "did you mean 'price'"),
@@ -280,14 +284,14 @@ def test_what_is_no_run_is_refused_in_words(run: Any, tmp_path: Path) -> None:
         ({"source": {"z": np.arange(50.0), "price": 1e9 + np.arange(50.0) / 50}}, "varies by less than"),
     ],
 )
-def test_material_that_cannot_be_learned_from_is_refused(change: dict[str, Any], said: str, table: Path) -> None:
+def test_material_that_cannot_be_learned_from_is_refused(change: dict[str, Any], message: str, table: Path) -> None:
     arguments = {"source": str(table), "target": "price", **change}
-    with pytest.raises(BadInput, match=said):
-        gathered(arguments.pop("source"), **arguments)
+    with pytest.raises(BadInput, match=message):
+        load_training_data(arguments.pop("source"), **arguments)
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"epoch": 3}, "did you mean 'epochs'"),
         ({"epochs": "three"}, "epochs must be of type"),
@@ -295,13 +299,13 @@ def test_material_that_cannot_be_learned_from_is_refused(change: dict[str, Any],
         ({"net": None}, "must not be empty"),
     ],
 )
-def test_settings_that_are_none_are_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadInput, match=said):
-        Plan.of(settings)
+def test_settings_that_are_none_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        Plan.from_settings(settings)
 
 
 @pytest.mark.parametrize(
-    ("plan", "said"),
+    ("plan", "message"),
     [
         (Plan(learner="variatonal"), "did you mean 'variational'"),
         (Plan(net="mpl:3"), "did you mean 'mlp'"),
@@ -323,12 +327,12 @@ def test_settings_that_are_none_are_refused(settings: dict[str, Any], said: str)
         (Plan(learner="variational", random="9.*"), "no weight of the net is called '9"),
     ],
 )
-def test_plans_that_make_no_sense_are_refused(plan: Plan, said: str, table: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=said):
-        learn(gathered(str(table), "price"), plan, tmp_path / "r", progress=False)
+def test_plans_that_make_no_sense_are_refused(plan: Plan, message: str, table: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=message):
+        learn(load_training_data(str(table), "price"), plan, tmp_path / "r", progress=False)
 
 
 def test_a_net_is_built_for_the_shape_of_the_rows() -> None:
-    assert built("mlp:5", (1, 8, 8), 3)(torch.zeros(2, 1, 8, 8)).shape == (2, 3)
-    assert built("lenet5", (3, 32, 32), 10)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
-    assert built("mlp", (4,), 1)(torch.zeros(2, 4)).shape == (2, 1)
+    assert build_net("mlp:5", (1, 8, 8), 3)(torch.zeros(2, 1, 8, 8)).shape == (2, 3)
+    assert build_net("lenet5", (3, 32, 32), 10)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    assert build_net("mlp", (4,), 1)(torch.zeros(2, 4)).shape == (2, 1)

@@ -12,8 +12,8 @@ from scipy.stats import mannwhitneyu
 
 import doxa
 from doxa.search import Search, Settings, functions, minimise
-from doxa.search.distribution.adaptation_sampling import adapted, advantage
-from doxa.search.distribution.gaussian import Gaussian
+from doxa.search.distribution.adaptation_sampling import adapt_rate, mann_whitney_z
+from doxa.search.distribution.gaussian import SearchDistribution
 
 
 def test_points_that_count_whole_or_not_at_all_are_a_plain_rank_test() -> None:
@@ -21,43 +21,43 @@ def test_points_that_count_whole_or_not_at_all_are_a_plain_rank_test() -> None:
     weights = (torch.arange(40) % 3 == 0).double()
     # U counts each weighed point once against itself, as a tie.
     u = mannwhitneyu(-values[weights > 0], -values).statistic
-    there = float(weights.sum())
-    expected = (u - 40 * there / 2) / math.sqrt(40 * there * (40 + there + 1) / 12)
-    assert math.isclose(advantage(values, weights), expected, rel_tol=1e-9)
+    total_weight = float(weights.sum())
+    expected = (u - 40 * total_weight / 2) / math.sqrt(40 * total_weight * (40 + total_weight + 1) / 12)
+    assert math.isclose(mann_whitney_z(values, weights), expected, rel_tol=1e-9)
 
 
 def test_the_rate_goes_up_where_larger_steps_are_better_and_back_where_not() -> None:
-    at = Gaussian(torch.zeros(2).double(), torch.ones(2).double())
-    wide, narrow = (Gaussian(at.mean, torch.full((2,), s).double()) for s in (1.3, 0.7))
+    distribution = SearchDistribution(torch.zeros(2).double(), torch.ones(2).double())
+    wide, narrow = (SearchDistribution(distribution.mean, torch.full((2,), s).double()) for s in (1.3, 0.7))
     points = torch.randn(200, 2, generator=torch.Generator().manual_seed(1)).double()
     far_is_good = -points.norm(dim=1)
-    assert math.isclose(adapted(0.2, 0.1, far_is_good, points, at, wide), 0.22)
-    assert math.isclose(adapted(0.2, 0.1, far_is_good, points, at, narrow), 0.19)
-    assert adapted(0.95, 0.1, far_is_good, points, at, wide) == 1.0
-    assert adapted(1.5, 1.5, far_is_good, points, at, wide) == 1.5
+    assert math.isclose(adapt_rate(0.2, 0.1, far_is_good, points, distribution, wide), 0.22)
+    assert math.isclose(adapt_rate(0.2, 0.1, far_is_good, points, distribution, narrow), 0.19)
+    assert adapt_rate(0.95, 0.1, far_is_good, points, distribution, wide) == 1.0
+    assert adapt_rate(1.5, 1.5, far_is_good, points, distribution, wide) == 1.5
 
 
 def test_where_scales_are_far_too_wide_the_rate_rises_and_they_fall_sooner() -> None:
-    def went(adapts: bool) -> tuple[Search, list[float]]:
+    def run_search(adapts: bool) -> tuple[Search, list[float]]:
         search, rates = Search([0.3, 0.3], Settings(adapts=adapts, scale=100.0, scale_lr=0.2)), []
         for _ in range(60):
             search.tell(functions.sphere(search.ask()))
-            rates.append(search.rate)
+            rates.append(search.current_scale_lr)
         return search, rates
 
-    (plain, fixed), (quick, rates) = went(False), went(True)
+    (plain, fixed), (adaptive, rates) = run_search(False), run_search(True)
     assert len(set(fixed)) == 1
     assert max(rates) > 1.5 * rates[0]
-    assert float(quick.at.scale.max()) < 0.1 * float(plain.at.scale.min())
+    assert float(adaptive.distribution.scale.max()) < 0.1 * float(plain.distribution.scale.min())
 
 
 def test_it_solves_what_is_solved_without_and_goes_on_where_it_was_saved(tmp_path: Path) -> None:
     assert minimise(functions.himmelblau, [0.0, 0.0], adapts=True).value < 1e-8
-    keys: dict[str, Any] = {"adapts": True, "scale": 0.1}
-    whole = minimise(functions.sphere, [10.0, 20.0], generations=20, **keys)
-    minimise(functions.sphere, [10.0, 20.0], generations=9, checkpoint=tmp_path, **keys)
-    again = minimise(functions.sphere, [10.0, 20.0], generations=20, checkpoint=tmp_path, resume=True, **keys)
-    assert torch.equal(whole.path, again.path)
+    options: dict[str, Any] = {"adapts": True, "scale": 0.1}
+    uninterrupted = minimise(functions.sphere, [10.0, 20.0], generations=20, **options)
+    minimise(functions.sphere, [10.0, 20.0], generations=9, checkpoint=tmp_path, **options)
+    resumed = minimise(functions.sphere, [10.0, 20.0], generations=20, checkpoint=tmp_path, resume=True, **options)
+    assert torch.equal(uninterrupted.path, resumed.path)
 
 
 def test_bad_input_is_named() -> None:

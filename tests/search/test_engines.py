@@ -24,13 +24,13 @@ import doxa
 import for_workers
 from doxa import search
 from doxa.search import engines, minimise
-from doxa.search.engines.crew import DROP, REISSUE, Crew, Worker
-from doxa.search.engines.follower import ANSWER, ASTRAY, EVALUATE, READY, Follower, Over
-from doxa.search.engines.in_process import evaluated
-from doxa.search.engines.pool import Processes
-from doxa.search.engines.torchrun import Ranks
-from doxa.search.minimise import Minimising
-from doxa.search.perturbations.population import population
+from doxa.search.engines.follower import ANSWER, EVALUATE, OUT_OF_STEP, READY, Follower, LeaderGone
+from doxa.search.engines.in_process import evaluate_in_process
+from doxa.search.engines.pool import ProcessBackend
+from doxa.search.engines.torchrun import RankExchange
+from doxa.search.engines.worker_pool import DROP, REISSUE, Worker, WorkerPool
+from doxa.search.minimise import Minimisation
+from doxa.search.perturbations.population import make_population
 from doxa.weights.layout import lay_out
 
 
@@ -47,12 +47,12 @@ KEYS: dict[str, Any] = {"generations": 12, "size": 32}
 
 
 def test_one_two_or_four_workers_find_the_same_bits() -> None:
-    alone = minimise(for_workers.sphere, [3.0, -2.0, 0.5], engine=engines.in_process(parts=16), **KEYS)
+    in_process = minimise(for_workers.sphere, [3.0, -2.0, 0.5], engine=engines.in_process(parts=16), **KEYS)
     for workers in (1, 2, 4):
-        found = minimise(for_workers.sphere, [3.0, -2.0, 0.5], engine=engines.pool(workers), **KEYS)
-        assert torch.equal(found.path, alone.path)
-        assert torch.equal(found.best, alone.best)
-        assert found.trajectory == alone.trajectory
+        result = minimise(for_workers.sphere, [3.0, -2.0, 0.5], engine=engines.pool(workers), **KEYS)
+        assert torch.equal(result.path, in_process.path)
+        assert torch.equal(result.best, in_process.best)
+        assert result.trajectory == in_process.trajectory
 
 
 ESTIMATORS = {"local": search.local(), "weight space": search.weight_space(), "low rank": search.low_rank()}
@@ -74,9 +74,9 @@ def test_workers_learn_nets_to_the_same_bits(estimator: Any) -> None:
             watch=lambda belief: {"watched": 1.0},  # which no worker needs
         )
 
-    alone, helped = (fitted(engine) for engine in (engines.in_process(parts=16), engines.pool(2)))
-    assert torch.equal(alone.posterior.mean, helped.posterior.mean)
-    assert alone.record.history == helped.record.history
+    in_process, pooled = (fitted(engine) for engine in (engines.in_process(parts=16), engines.pool(2)))
+    assert torch.equal(in_process.posterior.mean, pooled.posterior.mean)
+    assert in_process.record.history == pooled.record.history
 
 
 def deadly_in(folder: Path, times: int) -> for_workers.Deadly:
@@ -85,15 +85,15 @@ def deadly_in(folder: Path, times: int) -> for_workers.Deadly:
     return for_workers.Deadly(folder / "dead", times)
 
 
-def calm() -> search.Found:
+def calm() -> search.SearchResult:
     return minimise(for_workers.sphere, [0.0, 0.0, 0.0], engine=engines.in_process(parts=16), **KEYS)
 
 
 def test_ten_workers_that_are_killed_are_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
-    found = minimise(deadly_in(tmp_path, 10), [0.0, 0.0, 0.0], engine=engines.pool(2), **KEYS)
+    result = minimise(deadly_in(tmp_path, 10), [0.0, 0.0, 0.0], engine=engines.pool(2), **KEYS)
     assert len(list((tmp_path / "dead").iterdir())) >= 10
-    assert [row["generation"] for row in found.trajectory] == [*range(1, KEYS["generations"] + 1)]
-    assert torch.equal(found.path, calm().path)
+    assert [row["generation"] for row in result.trajectory] == [*range(1, KEYS["generations"] + 1)]
+    assert torch.equal(result.path, calm().path)
 
 
 def fleet_by(engine: Any, **more: Any) -> list[list[float]]:
@@ -122,39 +122,39 @@ def test_a_fleet_outlives_a_worker_killed_during_any_of_its_nets() -> None:
 
 
 def test_processes_start_side_by_side_however_long_their_copies_are_and_can_be_let_go_at_once() -> None:
-    staff = Processes(threads=1)
-    workers = [staff.hire(bytes(1 << 24)) for _ in range(2)]
-    assert all(worker.line.sending.is_alive() for worker in workers)
-    staff.dismiss(workers)
-    assert not any(worker.line.sending.is_alive() or worker.line.process.is_alive() for worker in workers)
+    backend = ProcessBackend(threads=1)
+    workers = [backend.start_worker(bytes(1 << 24)) for _ in range(2)]
+    assert all(worker.connection.sender.is_alive() for worker in workers)
+    backend.stop_workers(workers)
+    assert not any(worker.connection.sender.is_alive() or worker.connection.process.is_alive() for worker in workers)
 
 
 @dataclass
-class Scripted:
-    """Staff who say what was written for them, one after the other."""
+class ScriptedBackend:
+    """Workers who say what was written for them, one after the other."""
 
-    says: deque[Any]
+    messages: deque[Any]
 
     def __post_init__(self) -> None:
-        self.told: list[Any] = []
+        self.sent: list[Any] = []
 
-    def hire(self, copy: bytes) -> Worker:
+    def start_worker(self, copy: bytes) -> Worker:
         return Worker(None)
 
-    def tell(self, worker: Worker, words: Any) -> None:
-        self.told.append(words)
+    def send(self, worker: Worker, message: Any) -> None:
+        self.sent.append(message)
 
-    def hear(self, workers: Sequence[Worker]) -> list[tuple[Worker, Any]]:
-        return [(workers[0], self.says.popleft())]
+    def receive(self, workers: Sequence[Worker]) -> list[tuple[Worker, Any]]:
+        return [(workers[0], self.messages.popleft())]
 
-    def ended_by_itself(self, worker: Worker) -> str | None:
+    def exit_reason(self, worker: Worker) -> str | None:
         return None
 
-    def dismiss(self, workers: Sequence[Worker]) -> None: ...
+    def stop_workers(self, workers: Sequence[Worker]) -> None: ...
 
 
-def crew_that_says(*words: Any, lost: str = REISSUE) -> Crew:
-    return Crew(Scripted(deque([(READY, -1, -1, None), *words])), 1, lost, lambda: b"")
+def pool_that_receives(*messages: Any, lost: str = REISSUE) -> WorkerPool:
+    return WorkerPool(ScriptedBackend(deque([(READY, -1, -1, None), *messages])), 1, lost, lambda: b"")
 
 
 def no_evaluation(units: slice) -> Tensor:
@@ -162,32 +162,32 @@ def no_evaluation(units: slice) -> Tensor:
 
 
 def test_a_block_that_was_answered_for_another_generation_is_asked_for_again() -> None:
-    crew = crew_that_says((ANSWER, 3, 0, np.zeros(1)), (ANSWER, 4, 0, np.ones(1)))
-    assert crew.exchange(4, no_evaluation, [slice(0, 1)]) == [torch.ones(1, dtype=torch.float64)]
-    assert crew.staff.told[:2] == [(EVALUATE, 4, 0)] * 2  # type: ignore[attr-defined]
+    pool = pool_that_receives((ANSWER, 3, 0, np.zeros(1)), (ANSWER, 4, 0, np.ones(1)))
+    assert pool.exchange(4, no_evaluation, [slice(0, 1)]) == [torch.ones(1, dtype=torch.float64)]
+    assert pool.backend.sent[:2] == [(EVALUATE, 4, 0)] * 2  # type: ignore[attr-defined]
 
 
 def test_a_worker_that_is_told_of_a_later_generation_says_so_and_the_search_ends() -> None:
-    class Line:
+    class BrokenConnection:
         """One that breaks when all is said."""
 
         def __init__(self) -> None:
-            self.left, self.said = [(EVALUATE, 5, 0)], list[Any]()
+            self.incoming, self.sent = [(EVALUATE, 5, 0)], list[Any]()
 
         def recv(self) -> Any:
-            if not self.left:
+            if not self.incoming:
                 raise EOFError
-            return self.left.pop()
+            return self.incoming.pop()
 
-        def send(self, words: Any) -> None:
-            self.said.append(words)
+        def send(self, message: Any) -> None:
+            self.sent.append(message)
 
-    line = Line()
-    with pytest.raises(Over):
-        Follower(line).exchange(4, no_evaluation, [slice(0, 1)])
-    assert line.said == [(ASTRAY, 4, -1, None)]
+    connection = BrokenConnection()
+    with pytest.raises(LeaderGone):
+        Follower(connection).exchange(4, no_evaluation, [slice(0, 1)])
+    assert connection.sent == [(OUT_OF_STEP, 4, -1, None)]
     with pytest.raises(engines.OutOfStep, match=r"a worker stands at exchange 4, and the search .* at 5"):
-        crew_that_says(*line.said).exchange(5, no_evaluation, [slice(0, 1)])
+        pool_that_receives(*connection.sent).exchange(5, no_evaluation, [slice(0, 1)])
 
 
 def test_actors_of_ray_find_the_same_bits_and_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,8 +196,8 @@ def test_actors_of_ray_find_the_same_bits_and_may_be_killed(tmp_path: Path, monk
     environment = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
     try:
-        found = minimise(deadly_in(tmp_path, 2), [0.0, 0.0, 0.0], engine=engines.ray(2), **KEYS)
-        fleet = fleet_by(for_workers.Killing(engines.ray(1, parts=4), (4,), for_workers.kill_actor))
+        result = minimise(deadly_in(tmp_path, 2), [0.0, 0.0, 0.0], engine=engines.ray(2), **KEYS)
+        fleet_means = fleet_by(for_workers.Killing(engines.ray(1, parts=4), (4,), for_workers.kill_actor))
         with pytest.raises(engines.EvaluationFailed, match="the oven is cold"):
             minimise(for_workers.raises, [1.0], engine=engines.ray(1), **KEYS)
         # What was written after the cluster was started cannot be imported there.
@@ -208,8 +208,8 @@ def test_actors_of_ray_find_the_same_bits_and_may_be_killed(tmp_path: Path, monk
     finally:
         ray.shutdown()
     assert len(list((tmp_path / "dead").iterdir())) >= 2
-    assert torch.equal(found.path, calm().path)
-    assert fleet == fleet_by(engines.in_process(parts=4))
+    assert torch.equal(result.path, calm().path)
+    assert fleet_means == fleet_by(engines.in_process(parts=4))
 
 
 @pytest.mark.parametrize(("ranks", "times"), [(1, 0), (2, 1)])
@@ -231,31 +231,33 @@ def test_a_fleet_outlives_a_rank_killed_during_its_second_net(tmp_path: Path) ->
 def ranked_fleet(folder: Path) -> None:
     """What every rank does in the test above; the second ends itself once."""
 
-    def kill_once(ranks: Ranks) -> None:
+    def kill_once(ranks: RankExchange) -> None:
         if ranks.rank == 1 and not (folder / "killed").exists():
             (folder / "killed").touch()
             os.kill(os.getpid(), 9)
 
     torch.set_num_threads(1)
     engine = for_workers.Killing(engines.torchrun(timeout=20, parts=4), (4,), kill_once)
-    found = fleet_by(engine, checkpoint=folder / "run", resume=True)
+    means = fleet_by(engine, checkpoint=folder / "run", resume=True)
     if engine.leads:
-        (folder / "fleet").write_text(repr(found))
+        (folder / "fleet").write_text(repr(means))
 
 
 def run_by_torchrun(script: Path, ranks: int, folder: Path) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--max-restarts", "3"]
     command += ["--master-port", str(free_port()), str(script), str(folder)]
-    places = [Path(doxa.__file__).parents[1], Path(for_workers.__file__).parent, os.environ.get("PYTHONPATH", "")]
-    path = os.pathsep.join(str(place) for place in places if place)
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
+    folders = [Path(doxa.__file__).parents[1], Path(for_workers.__file__).parent, os.environ.get("PYTHONPATH", "")]
+    python_path = os.pathsep.join(str(entry) for entry in folders if entry)
+    completed = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": python_path}, capture_output=True, text=True, timeout=300
+    )
+    assert completed.returncode == 0, completed.stderr[-3000:]
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("localhost", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as server:
+        server.bind(("localhost", 0))
+        return int(server.getsockname()[1])
 
 
 def test_torchrun_s_engine_needs_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,16 +268,16 @@ def test_torchrun_s_engine_needs_torchrun(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_what_a_lost_worker_was_at_can_be_left_out(tmp_path: Path) -> None:
     deadly = deadly_in(tmp_path, 1)
-    found = minimise(deadly, [0.0, 0.0, 0.0], engine=engines.pool(2, lost="drop"), **KEYS)
-    assert len(found.trajectory) == 12
-    assert not torch.equal(found.path, calm().path)
-    assert found.value < 0.5
+    result = minimise(deadly, [0.0, 0.0, 0.0], engine=engines.pool(2, lost="drop"), **KEYS)
+    assert len(result.trajectory) == 12
+    assert not torch.equal(result.path, calm().path)
+    assert result.value < 0.5
 
 
 def test_a_crew_leaves_out_the_block_of_whoever_died_at_it() -> None:
-    crew = crew_that_says(None, (READY, -1, -1, None), (ANSWER, 0, 1, np.ones(1)), lost=DROP)
-    found = crew.exchange(0, no_evaluation, [slice(0, 1), slice(1, 2)])
-    assert found == [None, torch.ones(1, dtype=torch.float64)]
+    pool = pool_that_receives(None, (READY, -1, -1, None), (ANSWER, 0, 1, np.ones(1)), lost=DROP)
+    values = pool.exchange(0, no_evaluation, [slice(0, 1), slice(1, 2)])
+    assert values == [None, torch.ones(1, dtype=torch.float64)]
 
 
 @dataclass(frozen=True)
@@ -286,7 +288,7 @@ class Lossy:
     leads = True
 
     @contextmanager
-    def working(self, copy: Any) -> Iterator[Any]:
+    def start_workers(self, copy: Any) -> Iterator[Any]:
         yield losing_the_second
 
 
@@ -302,11 +304,11 @@ def test_a_function_s_step_is_by_the_mean_of_what_arrived() -> None:
     start, scale, lr = torch.tensor([3.0, -2.0, 0.5], dtype=torch.float64), 0.5, 0.1
     keys: dict[str, Any] = {"antithetic": False, "shaping": search.shaping.raw, "gradient": search.plain}
     keys |= {"scale": scale, "lr": lr, "scale_lr": 0.0, "size": 32, "generations": 1}
-    found = minimise(for_workers.sphere, start, engine=Lossy(), seed=7, **keys)
-    epsilon = population(32, False, (7, "search")).noise(0, slice(0, 32), start)[ARRIVED]
+    result = minimise(for_workers.sphere, start, engine=Lossy(), seed=7, **keys)
+    epsilon = make_population(32, False, (7, "search")).noise(0, slice(0, 32), start)[ARRIVED]
     values = (start + scale * epsilon - 1).square().sum(1)
     by_hand = start - lr * (values[:, None] * epsilon / scale).mean(0)
-    torch.testing.assert_close(found.mean, by_hand, rtol=1e-12, atol=0)
+    torch.testing.assert_close(result.mean, by_hand, rtol=1e-12, atol=0)
 
 
 def test_a_net_s_step_is_by_the_mean_of_what_arrived() -> None:
@@ -327,7 +329,7 @@ def test_a_net_s_step_is_by_the_mean_of_what_arrived() -> None:
         seed=7,
         progress=False,
     )
-    epsilon = population(32, False, (7, "net", 0, "search")).noise(0, slice(0, 32), start)[ARRIVED]
+    epsilon = make_population(32, False, (7, "net", 0, "search")).noise(0, slice(0, 32), start)[ARRIVED]
     outputs = [torch.func.functional_call(net, layout.weights(start + scale * e), x) for e in epsilon]
     values = torch.stack([nn.functional.cross_entropy(output, y) for output in outputs])
     by_hand = start - lr * (values[:, None] * epsilon / scale).mean(0)
@@ -335,7 +337,7 @@ def test_a_net_s_step_is_by_the_mean_of_what_arrived() -> None:
 
 
 BROKEN: Any = pytest.mark.parametrize(
-    ("how", "kind", "says"),
+    ("how", "kind", "message"),
     [
         ("raises", engines.EvaluationFailed, "ValueError: the oven is cold"),
         ("shape", doxa.BadInput, "the objective must give numbers"),
@@ -346,27 +348,27 @@ BROKEN: Any = pytest.mark.parametrize(
 
 @BROKEN
 def test_a_generation_that_fails_in_a_worker_is_told_and_the_search_goes_on_from_before_it(
-    how: str, kind: Any, says: str, tmp_path: Path
+    how: str, kind: Any, message: str, tmp_path: Path
 ) -> None:
     mended, start = tmp_path / "mended", [3.0, -2.0, 0.5]
     # One worker takes all blocks: from its fourth generation on, it finds no number.
     f = for_workers.NoNumber(mended, 96) if how == "no number" else for_workers.Breaks(mended, how)
     keys: dict[str, Any] = {**KEYS, "checkpoint": tmp_path / "run", "checkpoint_every": 100}
-    with pytest.raises(kind, match=says) as error:
+    with pytest.raises(kind, match=message) as error:
         minimise(f, start, engine=engines.pool(1), **keys)
-    said = " ".join([str(error.value), *getattr(error.value, "__notes__", [])])
-    assert "generations were done before, and are kept in" in said
+    error_text = " ".join([str(error.value), *getattr(error.value, "__notes__", [])])
+    assert "generations were done before, and are kept in" in error_text
     if kind is not doxa.BadInput:
         assert 1 <= len(error.value.found.trajectory) < 12
         assert error.value.found.path.isfinite().all()
     mended.touch()
-    again = minimise(f, start, engine=engines.in_process(16), resume=True, **keys)
-    whole = minimise(for_workers.sphere, start, engine=engines.in_process(16), **KEYS)
-    assert torch.equal(again.path, whole.path)
+    resumed = minimise(f, start, engine=engines.in_process(16), resume=True, **keys)
+    uninterrupted = minimise(for_workers.sphere, start, engine=engines.in_process(16), **KEYS)
+    assert torch.equal(resumed.path, uninterrupted.path)
 
 
 @pytest.mark.parametrize(
-    ("how", "kind", "says", "engine"),
+    ("how", "kind", "message", "engine"),
     [
         ("raises", (engines.EvaluationFailed, ValueError), "the oven is cold", engines.in_process(16)),
         ("raises", (engines.EvaluationFailed, ValueError), "the oven is cold", engines.pool(2)),
@@ -375,7 +377,7 @@ def test_a_generation_that_fails_in_a_worker_is_told_and_the_search_goes_on_from
     ],
 )
 def test_a_net_s_search_that_fails_goes_on_from_its_last_generation(
-    how: str, kind: Any, says: str, engine: Any, tmp_path: Path
+    how: str, kind: Any, message: str, engine: Any, tmp_path: Path
 ) -> None:
     def fitted(mended: Path, **more: Any) -> doxa.Belief:
         torch.manual_seed(0)
@@ -391,37 +393,37 @@ def test_a_net_s_search_that_fails_goes_on_from_its_last_generation(
             **more,
         )
 
-    with pytest.raises(kind, match=says):
+    with pytest.raises(kind, match=message):
         fitted(tmp_path / "mended", checkpoint=tmp_path / "run", checkpoint_steps=1)
     assert (tmp_path / "run" / "checkpoint.doxa").exists()
     (tmp_path / "mended").touch()
-    again = fitted(tmp_path / "mended", checkpoint=tmp_path / "run", resume=True)
+    resumed = fitted(tmp_path / "mended", checkpoint=tmp_path / "run", resume=True)
     engine = engines.in_process(16)
-    whole = fitted(tmp_path / "mended")
-    assert torch.equal(again.posterior.mean, whole.posterior.mean)
-    assert again.record.history == whole.record.history
+    uninterrupted = fitted(tmp_path / "mended")
+    assert torch.equal(resumed.posterior.mean, uninterrupted.posterior.mean)
+    assert resumed.record.history == uninterrupted.record.history
 
 
 @pytest.mark.parametrize(("error", "kind"), [(ValueError, engines.EvaluationFailed), (doxa.BadInput, doxa.BadInput)])
 def test_what_one_rank_raises_ends_all_of_them(error: Any, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = [slice(k, k + 1) for k in range(4)]
-    said: list[Any] = []
+    contributions: list[Any] = []
 
     def fails(units: slice) -> torch.Tensor:
         if units.start == 1:
             raise error("the oven is cold")
         return torch.ones(1)
 
-    def gathered(every: list[Any], own: Any) -> None:
-        said.append(own)
-        every[:] = said if len(said) == 2 else [own, said[0]]
+    def all_gather(gathered_objects: list[Any], contribution: Any) -> None:
+        contributions.append(contribution)
+        gathered_objects[:] = contributions if len(contributions) == 2 else [contribution, contributions[0]]
 
-    monkeypatch.setattr(torch.distributed, "all_gather_object", gathered)
+    monkeypatch.setattr(torch.distributed, "all_gather_object", all_gather)
     for rank in (1, 0):  # who raised it, and the other
         with pytest.raises(kind, match=r"in generation 5, block 1 of the population: .*the oven is cold"):
-            Ranks(rank, 2).exchange(4, fails, blocks)
-    assert said[0][1] == (1, error.__name__, said[0][1][2])
-    assert said[1][1] is None
+            RankExchange(rank, 2).exchange(4, fails, blocks)
+    assert contributions[0][1] == (1, error.__name__, contributions[0][1][2])
+    assert contributions[1][1] is None
 
 
 @pytest.fixture
@@ -429,37 +431,37 @@ def gathering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two ranks, of which the second speaks when the first has ended."""
     first: list[Any] = []
 
-    def gathered(every: list[Any], own: Any) -> None:
-        first.append(own)
-        every[:] = [first[0], own]
+    def all_gather(gathered_objects: list[Any], contribution: Any) -> None:
+        first.append(contribution)
+        gathered_objects[:] = [first[0], contribution]
 
-    monkeypatch.setattr(torch.distributed, "all_gather_object", gathered)
+    monkeypatch.setattr(torch.distributed, "all_gather_object", all_gather)
 
 
-def under_way(seed: int = 0, start: float = 3.0, generations: int = 0, parts: int = 1) -> Minimising:
-    found = Minimising(search.Search([start, 1.0], seed=seed), for_workers.sphere, False, 5, 0.0, parts)
+def under_way(seed: int = 0, start: float = 3.0, generations: int = 0, parts: int = 1) -> Minimisation:
+    minimising = Minimisation(search.Search([start, 1.0], seed=seed), for_workers.sphere, False, 5, 0.0, parts)
     for _ in range(generations):
-        found.generation(evaluated)
-    return found
+        minimising.run_generation(evaluate_in_process)
+    return minimising
 
 
 @pytest.mark.usefixtures("gathering")
-@pytest.mark.parametrize("other", [{"seed": 1}, {"start": 3.5}, {"generations": 1}, {"parts": 2}], ids=str)
-def test_ranks_that_stand_elsewhere_are_named(other: dict[str, Any]) -> None:
-    under_way().generation(Ranks(0, 2).exchange)
-    there = under_way(**other)
-    before, generation = there.search.mean.clone(), there.search.generation + 1
+@pytest.mark.parametrize("difference", [{"seed": 1}, {"start": 3.5}, {"generations": 1}, {"parts": 2}], ids=str)
+def test_ranks_that_stand_elsewhere_are_named(difference: dict[str, Any]) -> None:
+    under_way().run_generation(RankExchange(0, 2).exchange)
+    elsewhere = under_way(**difference)
+    before, generation = elsewhere.search.mean.clone(), elsewhere.search.generation + 1
     with pytest.raises(engines.OutOfStep, match=rf"rank 0 in generation 1 of .*, rank 1 in generation {generation} of"):
-        there.generation(Ranks(1, 2).exchange)
-    assert torch.equal(there.search.mean, before)
+        elsewhere.run_generation(RankExchange(1, 2).exchange)
+    assert torch.equal(elsewhere.search.mean, before)
 
 
 @pytest.mark.usefixtures("gathering")
 def test_ranks_that_stand_at_the_same_place_hear_one_another() -> None:
-    here, there = under_way(), under_way()
-    for rank, one in enumerate((here, there)):
-        one.generation(Ranks(rank, 2).exchange)
-    assert torch.equal(here.search.mean, there.search.mean)
+    first, second = under_way(), under_way()
+    for rank, minimising in enumerate((first, second)):
+        minimising.run_generation(RankExchange(rank, 2).exchange)
+    assert torch.equal(first.search.mean, second.search.mean)
 
 
 @dataclass(frozen=True)
@@ -471,8 +473,8 @@ class Ranked:
     leads = True
 
     @contextmanager
-    def working(self, copy: Any) -> Iterator[Any]:
-        yield Ranks(self.rank, 2).exchange
+    def start_workers(self, copy: Any) -> Iterator[Any]:
+        yield RankExchange(self.rank, 2).exchange
 
 
 @pytest.mark.usefixtures("gathering")
@@ -497,9 +499,9 @@ def test_ranks_that_learn_a_net_with_other_seeds_are_named() -> None:
 
 def test_processes_and_actors_are_hired_on_the_same_terms() -> None:
     pool, ray = engines.pool(3, 2, "drop", 8), engines.ray(3, 2, "drop", 8, {"num_gpus": 1})
-    own = {f.name for f in fields(pool)}
-    assert {f.name for f in fields(ray)} == {*own, "options"}
-    assert all(getattr(pool, name) == getattr(ray, name) for name in own)
+    names = {f.name for f in fields(pool)}
+    assert {f.name for f in fields(ray)} == {*names, "options"}
+    assert all(getattr(pool, name) == getattr(ray, name) for name in names)
     assert engines.pool(1) == engines.pool(4, lost="drop") != engines.pool(1, parts=8)
     for engine in (engines.pool, engines.ray):
         with pytest.raises(doxa.BadInput, match="parts must be at least 1"):
@@ -507,7 +509,7 @@ def test_processes_and_actors_are_hired_on_the_same_terms() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
         (lambda: engines.pool(0), "workers must be at least 1"),
         (lambda: engines.pool(2, lost="cry"), 'lost must be "reissue" or "drop"'),
@@ -516,8 +518,8 @@ def test_processes_and_actors_are_hired_on_the_same_terms() -> None:
         (lambda: minimise(for_workers.sphere, [1.0], engine="pool"), "one of doxa.search.engines"),
     ],
 )
-def test_bad_input_is_named(call: Any, says: str) -> None:
-    with pytest.raises(doxa.BadInput, match=says):
+def test_bad_input_is_named(call: Any, message: str) -> None:
+    with pytest.raises(doxa.BadInput, match=message):
         call()
 
 

@@ -16,41 +16,43 @@ from torch import Tensor
 import doxa
 from doxa.search import Search, Settings, functions, maximise, minimise, plain, scores, shaping, variance
 from doxa.storage.sealed import read, write
-from doxa.terminal.progress import told
+from doxa.terminal.progress import format_metrics
 
 
 @pytest.mark.parametrize("name", functions.TABLE)
 def test_no_argument_is_needed_to_solve_a_function_of_two_numbers(name: str) -> None:
     f = functions.TABLE[name]
-    found = minimise(f, f.start)
-    assert found.value < 1e-8
-    assert min(math.dist(found.best.tolist(), at) for at in f.minima) < 1e-3
-    assert float(f(found.best)) == found.value
+    result = minimise(f, f.start)
+    assert result.value < 1e-8
+    assert min(math.dist(result.best.tolist(), minimum) for minimum in f.minima) < 1e-3
+    assert float(f(result.best)) == result.value
 
 
 def test_one_vector_at_a_time_and_many_at_once_are_the_same_search() -> None:
-    one, many = (minimise(functions.himmelblau, [0, 0], generations=20, batched=b) for b in (False, True))
-    assert torch.equal(one.path, many.path)
-    assert one.trajectory == many.trajectory
-    assert one.path.shape == (21, 2)
-    assert {"generation", "value", "lowest", "scale", "gradient"} <= {*one.trajectory[0]}
+    single, batched = (
+        minimise(functions.himmelblau, [0, 0], generations=20, batched=is_batched) for is_batched in (False, True)
+    )
+    assert torch.equal(single.path, batched.path)
+    assert single.trajectory == batched.trajectory
+    assert single.path.shape == (21, 2)
+    assert {"generation", "value", "lowest", "scale", "gradient"} <= {*single.trajectory[0]}
 
 
 @pytest.mark.parametrize("per", ["weight", "network"])
 def test_norms_of_both_slopes_are_told(per: str) -> None:
     search = Search([1.0, -2.0], Settings(scale=0.5, per=per, shaping=shaping.raw, size=400))
-    at = search.at
+    distribution = search.distribution
     points = search.ask()
     values = functions.sphere(points)
     row = search.tell(values)
-    by_mean, by_log = scores(at, (points - torch.tensor([1.0, -2.0])) / 0.5)
+    by_mean, by_log = scores(distribution, (points - torch.tensor([1.0, -2.0])) / 0.5)
     assert row["gradient"] == pytest.approx(float((values @ by_mean / 400).norm()), rel=1e-6)
     assert row["scale_gradient"] == pytest.approx(float((values @ by_log / 400).norm()), rel=1e-6)
 
 
 def test_a_generation_in_a_line_has_fitness_scale_and_both_norms() -> None:
     row = minimise(functions.sphere, [1.0, 2.0], generations=1).trajectory[0]
-    line = told(row, "value")
+    line = format_metrics(row, "value")
     for name in ("value", "scale", "gradient", "scale_gradient"):
         assert f"{row[name]:.2g}"[:3] in line
 
@@ -62,15 +64,15 @@ def test_another_seed_is_another_search_and_the_same_seed_is_the_same() -> None:
 
 
 def test_the_highest_is_spelled_out() -> None:
-    found = maximise(lambda w: 3 - w.square().sum(), np.array([1.0, -2.0]))
-    assert math.isclose(found.value, 3, abs_tol=1e-9)
-    assert "highest" in found.trajectory[-1]
-    assert "lowest" not in found.trajectory[-1]
+    result = maximise(lambda w: 3 - w.square().sum(), np.array([1.0, -2.0]))
+    assert math.isclose(result.value, 3, abs_tol=1e-9)
+    assert "highest" in result.trajectory[-1]
+    assert "lowest" not in result.trajectory[-1]
 
 
 def test_steps_and_kinks_are_no_obstacle() -> None:
-    found = minimise(lambda w: float((w * 4).round().abs().sum()), [3.0, -2.0])
-    assert found.value == 0
+    result = minimise(lambda w: float((w * 4).round().abs().sum()), [3.0, -2.0])
+    assert result.value == 0
 
 
 def test_values_that_are_no_number_count_as_the_worst() -> None:
@@ -82,27 +84,27 @@ def test_values_that_are_no_number_count_as_the_worst() -> None:
 
 
 def test_ask_and_tell_go_on_where_a_state_was_taken() -> None:
-    def went(search_: Search, steps: int) -> Search:
+    def run_steps(search_: Search, steps: int) -> Search:
         for _ in range(steps):
             search_.tell(functions.rosenbrock(search_.ask()))
         return search_
 
     settings = Settings(optimiser=lambda groups: torch.optim.Adam(groups), lr=0.05, scale_lr=0.01)
-    whole = went(Search([-1.0, 1.0], settings, seed=3), 30)
-    half = went(Search([-1.0, 1.0], settings, seed=3), 15)
+    uninterrupted = run_steps(Search([-1.0, 1.0], settings, seed=3), 30)
+    half = run_steps(Search([-1.0, 1.0], settings, seed=3), 15)
     state = half.state()
-    went(half, 5)  # a state stays as it was taken, whoever goes on from it
+    run_steps(half, 5)  # a state stays as it was taken, whoever goes on from it
     for resumed in (half, Search([-1.0, 1.0], settings, seed=3)):
         resumed.load(state)
-        went(resumed, 15)
-        assert torch.equal(whole.mean, resumed.mean)
-        assert torch.equal(whole.at.scale, resumed.at.scale)
+        run_steps(resumed, 15)
+        assert torch.equal(uninterrupted.mean, resumed.mean)
+        assert torch.equal(uninterrupted.distribution.scale, resumed.distribution.scale)
 
 
 def test_a_scale_that_is_to_stay_stays_and_decay_draws_to_zero() -> None:
     still = Search([1.0, 1.0], Settings(scale=0.3, scale_lr=0.0, per="network", lr=0.1, decay=0.5))
     still.tell(torch.zeros(still.population.size))
-    assert torch.equal(still.at.scale, torch.tensor([0.3], dtype=torch.float64).log().exp())
+    assert torch.equal(still.distribution.scale, torch.tensor([0.3], dtype=torch.float64).log().exp())
     torch.testing.assert_close(still.mean, torch.full((2,), 0.95, dtype=torch.float64))
 
 
@@ -124,14 +126,14 @@ def test_an_optimiser_that_decays_weights_leaves_scales_that_are_to_stay(optimis
 
 
 def test_scales_move_by_their_slopes_alone_whatever_an_optimiser_decays() -> None:
-    def went(decay: float) -> Tensor:
+    def run_search(decay: float) -> Tensor:
         make = functools.partial(torch.optim.SGD, weight_decay=decay)
         search = Search([1.0, 1.0], Settings(scale=0.05, lr=0.0, scale_lr=0.1, optimiser=make))
         for _ in range(10):
             search.tell(functions.sphere(search.ask()))
         return search.coordinate
 
-    assert torch.equal(went(0.5), went(0.0))
+    assert torch.equal(run_search(0.5), run_search(0.0))
 
 
 def test_a_variance_that_was_stepped_below_zero_grows_again_at_the_next_step() -> None:
@@ -139,10 +141,10 @@ def test_a_variance_that_was_stepped_below_zero_grows_again_at_the_next_step() -
     search = Search([0.0, 0.0], settings)
     search.tell(search.ask().square().sum(1))  # near is good: the variance is to fall, by far more than there is
     assert 0 < float(search.coordinate) < 1e-11
-    assert search.at.scale.item() == pytest.approx(1e-6)
+    assert search.distribution.scale.item() == pytest.approx(1e-6)
     search.optimiser.param_groups[1]["lr"] = 1e12  # a natural gradient of a variance is about as small as itself
     search.tell(-search.ask().square().sum(1))
-    assert search.at.scale.item() > 1e-2
+    assert search.distribution.scale.item() > 1e-2
 
 
 @pytest.mark.parametrize(
@@ -213,13 +215,13 @@ def test_nothing_to_compare_is_an_error_that_says_so() -> None:
 
 
 def test_a_search_goes_on_where_it_was_saved_to_the_same_bits(tmp_path: Path) -> None:
-    keys: dict[str, Any] = {"optimiser": torch.optim.Adam, "lr": 0.05, "scale_lr": 0.01, "tolerance": 0.0}
-    whole = minimise(functions.rosenbrock, [-1.0, 1.0], generations=30, **keys)
-    minimise(functions.rosenbrock, [-1.0, 1.0], generations=12, checkpoint=tmp_path, checkpoint_every=5, **keys)
-    again = minimise(functions.rosenbrock, [-1.0, 1.0], generations=30, checkpoint=tmp_path, resume=True, **keys)
-    assert torch.equal(whole.path, again.path)
-    assert torch.equal(whole.best, again.best)
-    assert whole.trajectory == again.trajectory
+    options: dict[str, Any] = {"optimiser": torch.optim.Adam, "lr": 0.05, "scale_lr": 0.01, "tolerance": 0.0}
+    uninterrupted = minimise(functions.rosenbrock, [-1.0, 1.0], generations=30, **options)
+    minimise(functions.rosenbrock, [-1.0, 1.0], generations=12, checkpoint=tmp_path, checkpoint_every=5, **options)
+    resumed = minimise(functions.rosenbrock, [-1.0, 1.0], generations=30, checkpoint=tmp_path, resume=True, **options)
+    assert torch.equal(uninterrupted.path, resumed.path)
+    assert torch.equal(uninterrupted.best, resumed.best)
+    assert uninterrupted.trajectory == resumed.trajectory
 
 
 def test_a_saved_search_is_not_overwritten_and_not_mixed_up(tmp_path: Path) -> None:
@@ -257,8 +259,8 @@ def test_a_search_stopped_by_hand_is_saved_and_goes_on(tmp_path: Path) -> None:
 
     with pytest.raises(doxa.Interrupted, match="stopped after generation 3 of 10"):
         minimise(f, [1.0, 2.0], generations=10, checkpoint=tmp_path, checkpoint_every=100)
-    again = minimise(f, [1.0, 2.0], generations=10, checkpoint=tmp_path, resume=True)
-    assert torch.equal(again.path, minimise(functions.sphere, [1.0, 2.0], generations=10).path)
+    resumed = minimise(f, [1.0, 2.0], generations=10, checkpoint=tmp_path, resume=True)
+    assert torch.equal(resumed.path, minimise(functions.sphere, [1.0, 2.0], generations=10).path)
 
 
 WILD: dict[str, Any] = {"gradient": plain, "shaping": shaping.raw, "per": "network", "tolerance": 0.0}
@@ -268,14 +270,14 @@ WILD: dict[str, Any] = {"gradient": plain, "shaping": shaping.raw, "per": "netwo
 def test_what_diverges_keeps_the_path_and_says_what_to_change(seek: Any) -> None:
     with pytest.raises(doxa.Diverged, match=r"Lower lr.*natural gradients.*z-score.*error's \.found") as error:
         seek(steep if seek is minimise else steep_down, [0.5, 0.5], lr=0.3, generations=500, **WILD)
-    found = error.value.found
-    assert len(found.trajectory) >= 2
-    assert found.path.shape == (len(found.trajectory) + 1, 2)
-    assert bool(found.path.isfinite().all())
-    assert torch.equal(found.path[-1], found.mean)
-    assert abs(found.value) == float(steep(found.best)) < 1
-    assert (found.value > 0) is (seek is minimise)
-    assert ("lowest" if seek is minimise else "highest") in found.trajectory[0]
+    result = error.value.found
+    assert len(result.trajectory) >= 2
+    assert result.path.shape == (len(result.trajectory) + 1, 2)
+    assert bool(result.path.isfinite().all())
+    assert torch.equal(result.path[-1], result.mean)
+    assert abs(result.value) == float(steep(result.best)) < 1
+    assert (result.value > 0) is (seek is minimise)
+    assert ("lowest" if seek is minimise else "highest") in result.trajectory[0]
 
 
 def steep(w: Tensor) -> Tensor:
@@ -302,23 +304,23 @@ MIXING = {"refresh": 0.2, "antithetic": False}  # which has old values to compar
     ],
 )
 def test_a_generation_that_cannot_be_told_changes_nothing(bad: str, more: Any) -> None:
-    whole, search = (Search([1.0, 2.0], Settings(**more)) for _ in range(2))
+    undisturbed, search = (Search([1.0, 2.0], Settings(**more)) for _ in range(2))
     for _ in range(3):
-        whole.tell(functions.sphere(whole.ask()))
+        undisturbed.tell(functions.sphere(undisturbed.ask()))
         search.tell(functions.sphere(search.ask()))
     if bad == "values":
         with pytest.raises(doxa.Diverged, match="not finite at any"):
-            search.tell(torch.full((search.wanted.size,), math.nan))
+            search.tell(torch.full((search.pending_population.size,), math.nan))
     else:
         rate, search.optimiser.param_groups[0]["lr"] = search.optimiser.param_groups[0]["lr"], math.inf
         with pytest.raises(doxa.Diverged, match=r"beyond all numbers\. Lower lr"):
             search.tell(functions.sphere(search.ask()))
         search.optimiser.param_groups[0]["lr"] = rate
     for _ in range(3):
-        whole.tell(functions.sphere(whole.ask()))
+        undisturbed.tell(functions.sphere(undisturbed.ask()))
         search.tell(functions.sphere(search.ask()))
-    assert torch.equal(whole.mean, search.mean)
-    assert torch.equal(whole.coordinate, search.coordinate)
+    assert torch.equal(undisturbed.mean, search.mean)
+    assert torch.equal(undisturbed.coordinate, search.coordinate)
 
 
 class Breaks:
@@ -338,32 +340,32 @@ def burnt() -> float:
 
 @pytest.mark.parametrize("how", [lambda: math.nan, lambda: math.inf, burnt, lambda: torch.ones(3)])
 def test_whatever_ends_a_search_what_was_done_before_is_kept_and_goes_on(how: Any, tmp_path: Path) -> None:
-    whole = minimise(functions.sphere, [1.0, 2.0], generations=12)
+    uninterrupted = minimise(functions.sphere, [1.0, 2.0], generations=12)
     # A generation is fifty calls: the eighth breaks, all of it.
     with pytest.raises((doxa.Diverged, ZeroDivisionError, doxa.BadInput)) as error:
         minimise(Breaks(350, how), [1.0, 2.0], generations=12, checkpoint=tmp_path, checkpoint_every=5)
-    said = " ".join([str(error.value), *getattr(error.value, "__notes__", [])])
+    message = " ".join([str(error.value), *getattr(error.value, "__notes__", [])])
     assert len(error.value.found.trajectory) == 7  # type: ignore[union-attr]
-    assert "7 of 12 generations were done before, and are kept in" in said
-    again = minimise(functions.sphere, [1.0, 2.0], generations=12, checkpoint=tmp_path, resume=True)
-    assert torch.equal(again.path, whole.path)
-    assert again.trajectory == whole.trajectory
-    assert torch.equal(again.best, whole.best)
+    assert "7 of 12 generations were done before, and are kept in" in message
+    resumed = minimise(functions.sphere, [1.0, 2.0], generations=12, checkpoint=tmp_path, resume=True)
+    assert torch.equal(resumed.path, uninterrupted.path)
+    assert resumed.trajectory == uninterrupted.trajectory
+    assert torch.equal(resumed.best, uninterrupted.best)
 
 
 def test_an_objective_that_breaks_at_the_last_mean_loses_nothing(tmp_path: Path) -> None:
-    whole = minimise(functions.sphere, [1.0, 2.0], generations=3)
+    uninterrupted = minimise(functions.sphere, [1.0, 2.0], generations=3)
     with pytest.raises(ZeroDivisionError) as error:
         minimise(Breaks(150, burnt), [1.0, 2.0], generations=3, checkpoint=tmp_path)
     assert "3 of 3 generations were done before, and are kept in" in " ".join(error.value.__notes__)
-    assert torch.equal(error.value.found.path, whole.path)  # type: ignore[attr-defined]
-    again = minimise(functions.sphere, [1.0, 2.0], generations=3, checkpoint=tmp_path, resume=True)
-    assert torch.equal(again.best, whole.best)
+    assert torch.equal(error.value.found.path, uninterrupted.path)  # type: ignore[attr-defined]
+    resumed = minimise(functions.sphere, [1.0, 2.0], generations=3, checkpoint=tmp_path, resume=True)
+    assert torch.equal(resumed.best, uninterrupted.best)
 
 
 def test_a_last_mean_that_is_not_finite_is_not_the_best() -> None:
-    found = minimise(Breaks(100, lambda: -math.inf), [1.0, 2.0], generations=2)
-    assert math.isfinite(found.value)
+    result = minimise(Breaks(100, lambda: -math.inf), [1.0, 2.0], generations=2)
+    assert math.isfinite(result.value)
 
 
 def test_what_was_found_when_stopped_is_of_the_asked_direction() -> None:
@@ -377,15 +379,15 @@ def test_what_was_found_when_stopped_is_of_the_asked_direction() -> None:
 
     with pytest.raises(doxa.Interrupted) as stopped:
         maximise(f, [2.0, 1.0])
-    found = stopped.value.belief
-    assert found.value == float(3 - functions.sphere(found.best))
-    assert found.trajectory[-1]["highest"] <= found.value <= 3
+    result = stopped.value.belief
+    assert result.value == float(3 - functions.sphere(result.best))
+    assert result.trajectory[-1]["highest"] <= result.value <= 3
 
 
 def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> None:
     x = torch.randn(16, 2)
-    keys: dict[str, Any] = {"learner": doxa.learners.point(), "likelihood": doxa.likelihoods.gaussian(1.0)}
-    doxa.fit(doxa.nets.mlp(2, (3,), 2), (x, x), epochs=1, checkpoint=tmp_path, progress=False, **keys)
+    options: dict[str, Any] = {"learner": doxa.learners.point(), "likelihood": doxa.likelihoods.gaussian(1.0)}
+    doxa.fit(doxa.nets.mlp(2, (3,), 2), (x, x), epochs=1, checkpoint=tmp_path, progress=False, **options)
     before = (tmp_path / "checkpoint.doxa").read_bytes()
     with pytest.raises(doxa.BadInput, match="already holds a run"):
         minimise(functions.sphere, [1.0], checkpoint=tmp_path)

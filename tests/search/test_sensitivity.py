@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 import doxa
 from doxa import search
-from doxa.search.sensitivity import s_abs, s_sum, safe
+from doxa.search.sensitivity import s_abs, s_sum, safe_factors
 from doxa.weights.layout import call, lay_out
 
 
-def posed() -> tuple[nn.Module, Any, Tensor, Tensor, Any]:
+def small_net() -> tuple[nn.Module, Any, Tensor, Tensor, Any]:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)).double()
     layout, flat = lay_out(net)
@@ -29,20 +29,20 @@ def posed() -> tuple[nn.Module, Any, Tensor, Tensor, Any]:
 
 def jacobian() -> Tensor:
     """Slopes of every row and output by every weight [7, 2, P]."""
-    _, layout, flat, x, run = posed()
-    found: Tensor = torch.autograd.functional.jacobian(lambda w: run(layout.weights(w), x), flat)
-    return found
+    _, layout, flat, x, forward = small_net()
+    gradients: Tensor = torch.autograd.functional.jacobian(lambda w: forward(layout.weights(w), x), flat)
+    return gradients
 
 
 def test_sensitivities_are_those_of_the_jacobian() -> None:
-    _, layout, flat, x, run = posed()
+    _, layout, flat, x, forward = small_net()
     slopes = jacobian()
-    torch.testing.assert_close(s_sum(run, layout, flat, x), slopes.mean(0).square().sum(0).sqrt())
-    torch.testing.assert_close(s_abs(run, layout, flat, x), slopes.abs().mean(0).square().sum(0).sqrt())
+    torch.testing.assert_close(s_sum(forward, layout, flat, x), slopes.mean(0).square().sum(0).sqrt())
+    torch.testing.assert_close(s_abs(forward, layout, flat, x), slopes.abs().mean(0).square().sum(0).sqrt())
 
 
 def test_rescaled_perturbations_are_as_long_and_have_a_floor() -> None:
-    factors = safe(torch.tensor([0.0, 1.0, 2.0, 4.0]))
+    factors = safe_factors(torch.tensor([0.0, 1.0, 2.0, 4.0]))
     assert factors.isfinite().all()
     torch.testing.assert_close(factors.square().mean(), torch.tensor(1.0))
     assert bool((factors.diff() < 0).all())
@@ -50,18 +50,18 @@ def test_rescaled_perturbations_are_as_long_and_have_a_floor() -> None:
 
 @pytest.mark.parametrize("kind", [s_sum, s_abs])
 def test_they_move_the_outputs_less_than_others_of_the_same_length(kind: Any) -> None:
-    _, layout, flat, x, run = posed()
-    factors = safe(kind(run, layout, flat, x))
-    plain = run(layout.weights(flat), x)
+    _, layout, flat, x, forward = small_net()
+    factors = safe_factors(kind(forward, layout, flat, x))
+    plain = forward(layout.weights(flat), x)
     epsilon = 0.05 * torch.randn(300, len(flat), dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
     def divergence(steps: Tensor) -> float:
-        moved = torch.stack([run(layout.weights(flat + step), x) for step in steps])
+        moved = torch.stack([forward(layout.weights(flat + step), x) for step in steps])
         return float((moved - plain).square().sum(-1).mean())
 
-    alike = epsilon * factors
-    alike = alike * (epsilon.norm(dim=1) / alike.norm(dim=1))[:, None]
-    assert divergence(alike) < divergence(epsilon)
+    rescaled = epsilon * factors
+    rescaled = rescaled * (epsilon.norm(dim=1) / rescaled.norm(dim=1))[:, None]
+    assert divergence(rescaled) < divergence(epsilon)
 
 
 @pytest.mark.parametrize("kind", ["sum", "abs"])

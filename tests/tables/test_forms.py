@@ -11,8 +11,18 @@ import numpy as np
 import pytest
 
 from doxa.errors import BadInput
-from doxa.tables import Numbers, Preparation, Table, Target, Words, find, labels, quantities, read
-from doxa.tables.forms import day, decimal_comma, iso_date, thousands
+from doxa.tables import (
+    Numbers,
+    Preparation,
+    Table,
+    Target,
+    Words,
+    class_labels,
+    read,
+    split_trainable_target,
+    target_values,
+)
+from doxa.tables.forms import format_day, parse_decimal_comma, parse_iso_date, parse_thousands
 from doxa.tables.table import as_words
 
 
@@ -56,12 +66,12 @@ def words(table: Table, name: str) -> list[str | None]:
     ],
 )
 def test_commas_are_read_as_what_they_mark(text: str, comma: float | None, grouped: float | None) -> None:
-    assert decimal_comma(text) == comma
-    assert thousands(text) == grouped
+    assert parse_decimal_comma(text) == comma
+    assert parse_thousands(text) == grouped
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("1970-01-01", 0),
         ("2020-01-03", 18264),
@@ -75,10 +85,10 @@ def test_commas_are_read_as_what_they_mark(text: str, comma: float | None, group
         ("3 January", None),
     ],
 )
-def test_dates_are_days_since_1970(text: str, found: float | None) -> None:
-    assert iso_date(text) == found
-    if found is not None:
-        assert iso_date(day(found)) == found
+def test_dates_are_days_since_1970(text: str, expected: float | None) -> None:
+    assert parse_iso_date(text) == expected
+    if expected is not None:
+        assert parse_iso_date(format_day(expected)) == expected
 
 
 def test_decimal_commas_are_numbers_where_no_comma_parts_the_cells(path: Path) -> None:
@@ -105,9 +115,9 @@ def test_dates_in_text_and_in_frames_are_the_same_numbers(path: Path, tmp_path: 
     frame = pandas.DataFrame({"when": pandas.to_datetime(texts), "x": [0, 1, 2]})
     frame.to_parquet(tmp_path / "t.parquet")
     zoned = frame.assign(when=frame["when"].dt.tz_localize("Europe/Brussels").dt.tz_convert("UTC"))
-    for other in (frame, tmp_path / "t.parquet", {"when": texts}, {"when": frame["when"].to_numpy()}):
-        np.testing.assert_array_equal(values(read(other), "when"), values(table, "when"))
-        assert "days since 1970" in read(other).notes[0]
+    for source in (frame, tmp_path / "t.parquet", {"when": texts}, {"when": frame["when"].to_numpy()}):
+        np.testing.assert_array_equal(values(read(source), "when"), values(table, "when"))
+        assert "days since 1970" in read(source).notes[0]
     np.testing.assert_allclose(values(read(zoned), "when")[0], 18262 - 1 / 24)
     assert "days since 1970" in table.notes[0]
     assert words(table_of(path, "when,x\n2020-01-01,1\nsoon,2\n"), "when") == ["2020-01-01", "soon"]
@@ -148,12 +158,12 @@ def test_digits_that_begin_with_a_zero_are_words(path: Path) -> None:
 
 
 def test_a_column_of_words_is_read_as_words_again(path: Path) -> None:
-    made = Preparation.learned(table_of(path, "zip,x\n" + "01234,1\n02345,2\n12345,3\nAB12,4\n" * 3))
-    x, new = made.apply(table_of(path, "zip,x\n12345,1\n12345,2\n"))
+    preparation = Preparation.fit(table_of(path, "zip,x\n" + "01234,1\n02345,2\n12345,3\nAB12,4\n" * 3))
+    x, new = preparation.apply(table_of(path, "zip,x\n12345,1\n12345,2\n"))
     assert x[:, :4].tolist() == [[0, 0, 1, 0]] * 2
     assert not new
-    assert not made.apply(table_of(path, "zip,x\n01234,1\n02345,2\n"))[1]
-    assert made.apply(table_of(path, "zip,x\n1234,1\n"))[1]["zip"].all(), "1234 is another code than 01234"
+    assert not preparation.apply(table_of(path, "zip,x\n01234,1\n02345,2\n"))[1]
+    assert preparation.apply(table_of(path, "zip,x\n1234,1\n"))[1]["zip"].all(), "1234 is another code than 01234"
 
 
 NEW: list[tuple[str, str, str, float | str]] = [
@@ -176,51 +186,51 @@ NEW: list[tuple[str, str, str, float | str]] = [
 ]
 
 
-@pytest.mark.parametrize(("training", "form", "new", "found"), NEW)
+@pytest.mark.parametrize(("training", "form", "new", "expected"), NEW)
 def test_a_new_table_is_read_as_the_training_was(
-    training: str, form: str, new: str, found: float | str, path: Path
+    training: str, form: str, new: str, expected: float | str, path: Path
 ) -> None:
-    made = Preparation.learned(table_of(path, training))
-    made = Preparation.of(made.state())
-    step: Any = made.steps[0]
+    preparation = Preparation.fit(table_of(path, training))
+    preparation = Preparation.from_state(preparation.state())
+    step: Any = preparation.steps[0]
     assert step.form == form
     table = table_of(path, new)
-    if isinstance(found, str):
-        with pytest.raises(BadInput, match=found):
-            made.apply(table)
+    if isinstance(expected, str):
+        with pytest.raises(BadInput, match=expected):
+            preparation.apply(table)
         return
-    x, _ = made.apply(table)
-    value = step.median if np.isnan(found) else found
+    x, _ = preparation.apply(table)
+    value = step.median if np.isnan(expected) else expected
     np.testing.assert_allclose(x[0, 0], (value - step.mean) / step.scale, rtol=1e-6)
-    if not np.isnan(found):
-        y, rest = quantities(table, Target("a", "regression", form=form))
-        assert y[0] == found
+    if not np.isnan(expected):
+        y, rest = target_values(table, Target("a", "regression", form=form))
+        assert y[0] == expected
         assert list(rest.columns) == ["x"]
 
 
 def test_what_is_newly_assumed_of_a_new_table_is_said(path: Path) -> None:
-    made = Preparation.learned(table_of(path, "a,x\n1.5,1\n2,2\n"))
-    assert "decimal commas" in made.assumed(table_of(path, "a;x\n1,5;1\n"))[0]
-    assert not made.assumed(table_of(path, "a,x\n1.5,1\n"))
-    known = Preparation.learned(table_of(path, "a;x\n1,5;1\n2;2\n"))
-    assert not known.assumed(table_of(path, "a;x\n1,5;1\n")), "as in training: nothing new"
+    plain = Preparation.fit(table_of(path, "a,x\n1.5,1\n2,2\n"))
+    assert "decimal commas" in plain.assumption_notes(table_of(path, "a;x\n1,5;1\n"))[0]
+    assert not plain.assumption_notes(table_of(path, "a,x\n1.5,1\n"))
+    with_commas = Preparation.fit(table_of(path, "a;x\n1,5;1\n2;2\n"))
+    assert not with_commas.assumption_notes(table_of(path, "a;x\n1,5;1\n")), "as in training: nothing new"
 
 
 def test_classes_are_named_as_the_table_names_them(path: Path) -> None:
     rows = [("000", "1.0", "12"), ("001", "2.0", "7")] * 10
     table = table_of(path, "a,b,c,x\n" + "".join(f"{a},{b},{c},{i}\n" for i, (a, b, c) in enumerate(rows)))
     for name, classes in (("a", ("000", "001")), ("b", ("1.0", "2.0")), ("c", ("7", "12"))):
-        target, y, _ = find(table, name)
+        target, y, _ = split_trainable_target(table, name)
         assert target.classes == classes
-        again, _ = labels(table, target)
+        again, _ = class_labels(table, target)
         np.testing.assert_array_equal(again, y)
     floats = read({"b": [2.0, 1.0, np.nan], "x": [1, 2, 3]})
     target = Target("b", "classification", ("1", "2"))
-    assert labels(floats, target)[0].tolist() == [1, 0], "1.0 is 1"
+    assert class_labels(floats, target)[0].tolist() == [1, 0], "1.0 is 1"
     with pytest.raises(BadInput, match="a class that training never had: '3'"):
-        labels(read({"b": [3]}), target)
+        class_labels(read({"b": [3]}), target)
     with pytest.raises(BadInput, match="never had: '1'"):
-        labels(read({"b": [1]}), Target("b", "classification", ("01", "001")))
+        class_labels(read({"b": [1]}), Target("b", "classification", ("01", "001")))
 
 
 def test_long_numbers_are_as_many_classes_as_there_are(path: Path) -> None:
@@ -230,10 +240,10 @@ def test_long_numbers_are_as_many_classes_as_there_are(path: Path) -> None:
     text = table_of(path, "y,x\n" + "".join(f"{v},{i}\n" for i, v in enumerate(ids)))
     gaps = pandas.DataFrame({"y": pandas.array([*ids, None], dtype="Int64"), "x": range(21)})
     for table in (text, read({"y": ids, "x": range(20)}), read(gaps)):
-        target, y, _ = find(table, "y")
+        target, y, _ = split_trainable_target(table, "y")
         assert target.classes == expected
         assert y.tolist() == [0, 1] * 10
-        np.testing.assert_array_equal(labels(table, target)[0], y)
+        np.testing.assert_array_equal(class_labels(table, target)[0], y)
 
 
 def test_words_are_counted_in_the_rows_that_are_chosen() -> None:
@@ -242,9 +252,9 @@ def test_words_are_counted_in_the_rows_that_are_chosen() -> None:
     assert table.rows(np.arange(100) < 3).columns["w"].distinct == 3
     # Forty words in the hundred rows to learn from, though the others have a hundred more.
     codes = np.concatenate([np.arange(100) % 40, np.arange(40, 140)])
-    whole = Table("t", {"w": Words(codes, tuple(map(str, range(140)))), "x": Numbers(np.arange(200.0))})
-    made = Preparation.learned(whole.rows(np.arange(200) < 100))
-    assert made.names == ["w", "x"]
+    all_rows = Table("t", {"w": Words(codes, tuple(map(str, range(140)))), "x": Numbers(np.arange(200.0))})
+    preparation = Preparation.fit(all_rows.rows(np.arange(200) < 100))
+    assert preparation.names == ["w", "x"]
 
 
 def test_columns_without_a_name_that_say_nothing_are_left_out(path: Path) -> None:
@@ -285,23 +295,25 @@ def test_numbers_beyond_reach_are_refused_by_the_name_of_their_column(value: flo
     numbers = np.arange(40.0)
     numbers[7] = value
     with pytest.raises(BadInput, match=r"column 'x' is .* in row 8, beyond ±1e\+100"):
-        Preparation.learned(Table("t", {"x": Numbers(numbers)}))
+        Preparation.fit(Table("t", {"x": Numbers(numbers)}))
     with pytest.raises(BadInput, match=r"the target 'y' (is infinite|goes up to .*, beyond ±1e\+18)"):
-        find(Table("t", {"y": Numbers(numbers), "x": Numbers(np.arange(40.0))}), "y", "regression")
+        split_trainable_target(Table("t", {"y": Numbers(numbers), "x": Numbers(np.arange(40.0))}), "y", "regression")
     with pytest.raises(BadInput, match=r"the target 'y' varies by .*, less than 1e-18"):
-        find(Table("t", {"y": Numbers(np.arange(40.0) * 1e-30), "x": Numbers(np.arange(40.0))}), "y", "regression")
+        split_trainable_target(
+            Table("t", {"y": Numbers(np.arange(40.0) * 1e-30), "x": Numbers(np.arange(40.0))}), "y", "regression"
+        )
 
 
 def test_far_inputs_are_held_where_a_net_can_follow() -> None:
-    made = Preparation.learned(Table("t", {"x": Numbers(np.arange(40.0))}))
+    preparation = Preparation.fit(Table("t", {"x": Numbers(np.arange(40.0))}))
     with np.errstate(all="raise"):
-        x, new = made.apply(Table("t", {"x": Numbers(np.array([1e300, -np.inf, np.inf, 20.0]))}))
+        x, new = preparation.apply(Table("t", {"x": Numbers(np.array([1e300, -np.inf, np.inf, 20.0]))}))
     assert x[:3, 0].tolist() == [1e6, -1e6, 1e6]
     assert abs(x[3, 0]) < 1
     assert not new
 
 
 def test_numbers_without_their_text_are_still_told_apart() -> None:
-    found = as_words(Numbers(np.array([0.1, 0.1 + 2**-56, 3.0, np.nan, 2.0**60, 2.0**60 + 256])))
-    assert len(found.levels) == 5
-    assert found.levels[2] == "3"
+    column = as_words(Numbers(np.array([0.1, 0.1 + 2**-56, 3.0, np.nan, 2.0**60, 2.0**60 + 256])))
+    assert len(column.levels) == 5
+    assert column.levels[2] == "3"

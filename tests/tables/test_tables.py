@@ -11,7 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from doxa.errors import BadInput, BrokenFile
-from doxa.tables import Familiarity, Numbers, Preparation, Table, Words, find, read
+from doxa.tables import Familiarity, Numbers, Preparation, Table, Words, read, split_trainable_target
 from doxa.tables.csv import delimiter
 
 TEXT = """size,town,price
@@ -24,9 +24,9 @@ TEXT = """size,town,price
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    made = tmp_path / "houses.csv"
-    made.write_text(TEXT)
-    return made
+    csv_path = tmp_path / "houses.csv"
+    csv_path.write_text(TEXT)
+    return csv_path
 
 
 def words(column: Words) -> list[str | None]:
@@ -81,7 +81,7 @@ def test_a_byte_order_mark_is_no_letter(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "is empty"),
         (b"\n\n", "is empty"),
@@ -93,9 +93,9 @@ def test_a_byte_order_mark_is_no_letter(path: Path) -> None:
         (b'a,b\n"x,2\n', "cannot be read as a table"),
     ],
 )
-def test_a_file_that_is_no_table_is_refused_in_words(content: bytes, said: str, path: Path) -> None:
+def test_a_file_that_is_no_table_is_refused_in_words(content: bytes, message: str, path: Path) -> None:
     path.write_bytes(content)
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         read(path)
 
 
@@ -153,7 +153,7 @@ def mixed(rows: int = 300, seed: int = 0) -> Table:
 
 def test_a_preparation_does_what_scikit_learn_does() -> None:
     table = mixed()
-    x, new = Preparation.learned(table).apply(table)
+    x, new = Preparation.fit(table).apply(table)
     n, m, w = table.columns["n"], table.columns["m"], table.columns["w"]
     assert isinstance(n, Numbers)
     assert isinstance(m, Numbers)
@@ -171,25 +171,25 @@ def test_a_preparation_does_what_scikit_learn_does() -> None:
 
 def test_a_preparation_survives_the_disk() -> None:
     table = mixed()
-    before = Preparation.learned(table)
-    after = Preparation.of(json.loads(json.dumps(before.state())))
+    before = Preparation.fit(table)
+    after = Preparation.from_state(json.loads(json.dumps(before.state())))
     assert after == before
     np.testing.assert_array_equal(after.apply(mixed(seed=1))[0], before.apply(mixed(seed=1))[0])
     for broken in ({}, {"steps": [{"kind": "magic"}], "dropped": {}}, {"steps": [{"kind": "scaled"}], "dropped": {}}):
         with pytest.raises(BrokenFile):
-            Preparation.of(broken)
+            Preparation.from_state(broken)
 
 
 def test_rare_and_new_words_share_a_column_and_are_told() -> None:
     rng = np.random.default_rng(0)
     frequent = rng.integers(0, 55, 4000)
     names = tuple(f"level {i}" for i in range(55))
-    before = Preparation.learned(Table("t", {"w": Words(frequent, names)}))
-    (step,) = before.steps
+    preparation = Preparation.fit(Table("t", {"w": Words(frequent, names)}))
+    (step,) = preparation.steps
     assert step.width == 50
     assert len(step.rare) == 6  # type: ignore[union-attr]
-    seen = Words(np.array([0, 1, 2, -1]), (step.levels[3], step.rare[2], "never seen"))  # type: ignore[union-attr]
-    x, new = before.apply(Table("t", {"w": seen}))
+    column = Words(np.array([0, 1, 2, -1]), (step.levels[3], step.rare[2], "never seen"))  # type: ignore[union-attr]
+    x, new = preparation.apply(Table("t", {"w": column}))
     assert x.argmax(1).tolist()[:3] == [3, 49, 49]
     assert x[3].sum() == 0
     assert new["w"].tolist() == [False, False, True, True]
@@ -199,25 +199,25 @@ def test_useless_columns_are_left_out_and_said() -> None:
     rows = 200
     identifiers = Words(np.arange(rows), tuple(f"id {i}" for i in range(rows)))
     table = Table("t", {"id": identifiers, "gone": Numbers(np.full(rows, np.nan)), "x": Numbers(np.arange(rows) * 1.0)})
-    made = Preparation.learned(table)
-    assert made.names == ["x"]
-    assert set(made.dropped) == {"id", "gone"}
+    preparation = Preparation.fit(table)
+    assert preparation.names == ["x"]
+    assert set(preparation.dropped) == {"id", "gone"}
     with pytest.raises(BadInput, match="no column to learn from"):
-        Preparation.learned(table.without("x"))
+        Preparation.fit(table.without("x"))
     with pytest.raises(BadInput, match="infinite in row 3"):
-        Preparation.learned(Table("t", {"x": Numbers(np.array([1.0, 2.0, np.inf]))}))
+        Preparation.fit(Table("t", {"x": Numbers(np.array([1.0, 2.0, np.inf]))}))
 
 
 def test_columns_that_changed_are_refused_in_words() -> None:
-    made = Preparation.learned(mixed())
+    preparation = Preparation.fit(mixed())
     with pytest.raises(BadInput, match="lacks the column 'm'"):
-        made.apply(mixed().without("m"))
+        preparation.apply(mixed().without("m"))
     table = mixed()
-    other = Table("t", {**table.columns, "m": Words(np.zeros(300, np.int64), ("one",))})
+    changed = Table("t", {**table.columns, "m": Words(np.zeros(300, np.int64), ("one",))})
     with pytest.raises(BadInput, match=r"holds words, e\.g\. 'one'"):
-        made.apply(other)
+        preparation.apply(changed)
     numbered = Table("t", {**table.columns, "w": Numbers(np.arange(300) * 1.0)})
-    assert made.apply(numbered)[1]["w"].all(), "numbers where words were are new words"
+    assert preparation.apply(numbered)[1]["w"].all(), "numbers where words were are new words"
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_columns_that_changed_are_refused_in_words() -> None:
     ],
 )
 def test_the_task_is_found(column: Numbers | Words, task: str, classes: tuple[str, ...]) -> None:
-    target, y, rest = find(Table("t", {"y": column, "x": Numbers(np.zeros(40))}), "y")
+    target, y, rest = split_trainable_target(Table("t", {"y": column, "x": Numbers(np.zeros(40))}), "y")
     assert (target.task, target.classes) == (task, classes)
     assert list(rest.columns) == ["x"]
     if classes and isinstance(column, Words):
@@ -241,13 +241,13 @@ def test_the_task_is_found(column: Numbers | Words, task: str, classes: tuple[st
 def test_rows_without_a_target_are_left_out() -> None:
     values = np.arange(40) * 1.5
     values[::4] = np.nan
-    _, y, rest = find(Table("t", {"y": Numbers(values), "x": Numbers(np.arange(40) * 1.0)}), "y")
+    _, y, rest = split_trainable_target(Table("t", {"y": Numbers(values), "x": Numbers(np.arange(40) * 1.0)}), "y")
     assert len(y) == len(rest) == 30
     np.testing.assert_array_equal(y, rest.columns["x"].values * 1.5)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
-    ("column", "task", "said"),
+    ("column", "task", "message"),
     [
         (Numbers(np.full(40, np.nan)), None, "missing in every row"),
         (Numbers(np.full(40, 2.5)), None, "same in every row"),
@@ -258,32 +258,32 @@ def test_rows_without_a_target_are_left_out() -> None:
         (Numbers(np.where(np.arange(40) == 3, np.inf, 0.5)), "regression", "infinite"),
     ],
 )
-def test_a_target_that_cannot_be_learned_is_refused_in_words(column: Numbers | Words, task: str, said: str) -> None:
-    with pytest.raises(BadInput, match=said):
-        find(Table("t", {"y": column, "x": Numbers(np.zeros(40))}), "y", task)
+def test_a_target_that_cannot_be_learned_is_refused_in_words(column: Numbers | Words, task: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        split_trainable_target(Table("t", {"y": column, "x": Numbers(np.zeros(40))}), "y", task)
 
 
 def test_far_rows_are_unlike_and_near_ones_are_not() -> None:
     rng = np.random.default_rng(0)
     mixing = rng.normal(size=(5, 5))
     x = (rng.normal(size=(3000, 5)) @ mixing).astype(np.float32)
-    known = Familiarity.learned(x)
+    familiarity = Familiarity.fit(x)
     fresh = (rng.normal(size=(3000, 5)) @ mixing).astype(np.float32)
-    assert known.unlike(fresh).mean() < 0.005
-    assert known.unlike(8 * fresh).mean() > 0.9
+    assert familiarity.unlike(fresh).mean() < 0.005
+    assert familiarity.unlike(8 * fresh).mean() > 0.9
     # A row may be far in a direction in which no single column is: the correlation tells.
     _, axes = np.linalg.eigh(np.cov(x.T))
-    odd = (8 * np.sqrt(np.linalg.eigvalsh(np.cov(x.T))[0]) * axes[:, 0]).astype(np.float32)
-    assert known.unlike(odd[None])[0]
-    assert np.abs(odd).max() < np.abs(x).max()
-    again = Familiarity.of(known.state())
-    np.testing.assert_array_equal(again.unlike(fresh), known.unlike(fresh))
+    outlier = (8 * np.sqrt(np.linalg.eigvalsh(np.cov(x.T))[0]) * axes[:, 0]).astype(np.float32)
+    assert familiarity.unlike(outlier[None])[0]
+    assert np.abs(outlier).max() < np.abs(x).max()
+    loaded = Familiarity.from_state(familiarity.state())
+    np.testing.assert_array_equal(loaded.unlike(fresh), familiarity.unlike(fresh))
 
 
 def test_constant_and_doubled_columns_do_not_break_the_distance() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(50, 3)).astype(np.float32)
     x = np.concatenate([x, x[:, :1], np.ones((50, 1), np.float32)], 1)
-    known = Familiarity.learned(x)
-    assert np.isfinite(known.limit)
-    assert not known.unlike(x).any()
+    familiarity = Familiarity.fit(x)
+    assert np.isfinite(familiarity.limit)
+    assert not familiarity.unlike(x).any()

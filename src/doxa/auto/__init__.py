@@ -1,7 +1,17 @@
 """AUTO: a belief without a knob to turn; what others ask for is chosen on rows set aside in turn."""
 
 from doxa.auto.by_fan_in import by_fan_in
-from doxa.auto.choose import KL_WEIGHTS, RATE, Chosen, Trial, choose
+from doxa.auto.choose import KL_WEIGHTS, RATE, ChosenBelief, KLWeightTrial, choose
 from doxa.auto.committee import best_noise, committee, folds
 
-__all__ = ["KL_WEIGHTS", "RATE", "Chosen", "Trial", "best_noise", "by_fan_in", "choose", "committee", "folds"]
+__all__ = [
+    "KL_WEIGHTS",
+    "RATE",
+    "ChosenBelief",
+    "KLWeightTrial",
+    "best_noise",
+    "by_fan_in",
+    "choose",
+    "committee",
+    "folds",
+]

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from doxa.auto.by_fan_in import by_fan_in
 from doxa.auto.committee import best_noise, committee, folds
 from doxa.contracts import Likelihood, Prior
-from doxa.errors import BadInput, Interrupted, whole
-from doxa.judge.recalibration import levels_of
+from doxa.errors import BadInput, Interrupted, require_whole
+from doxa.judge.recalibration import calibration_levels
 from doxa.kl_weights.tempered import Tempered
 from doxa.learners.variational import Variational
 from doxa.likelihoods.categorical import Categorical
@@ -28,18 +28,18 @@ from doxa.random.keys import seed_of
 from doxa.terminal.interrupt import gentle_interrupt
 from doxa.training.fleet import fleet
 
-__all__ = ["Chosen", "Trial", "choose"]
+__all__ = ["ChosenBelief", "KLWeightTrial", "choose"]
 
 KL_WEIGHTS = (1.0, 0.1, 0.01)
 FOLDS = 5
-STEPS = 4000  # at most, of each training
-START = 0.05  # scale of every weight
+MOST_STEPS = 4000  # at most, of each training
+START_SCALE = 0.05  # scale of every weight
 DRAWS = 100  # that score a setting
 RATE = 5e-3
 
 
 @dataclass(frozen=True)
-class Trial:
+class KLWeightTrial:
     """One setting that was tried: the NLL it reached on the first fold, and after how many epochs."""
 
     kl_weight: float
@@ -48,19 +48,20 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenBelief:
     """A committee of beliefs, each learned without one fold of the rows, and how it was chosen.
 
-    `outside` are the draws [S, B, ·] for the rows `aside` [B], each by the member that had not seen it. `levels` [2, K]
-    say which share of those rows lay below which level of the draws: the same, if they were perfectly calibrated.
+    `held_out_draws` are the draws [S, B, ·] for the rows `held_out_rows` [B], each by the member that had not seen it.
+    `levels` [2, K] say which share of those rows lay below which level of the draws: the same, if they were perfectly
+    calibrated.
     """
 
     belief: Belief
     kl_weight: float
     noise: float | None  # standard deviation of y; None for classes
-    trials: tuple[Trial, ...]
-    aside: Tensor
-    outside: Draws
+    trials: tuple[KLWeightTrial, ...]
+    held_out_rows: Tensor
+    held_out_draws: Draws
     levels: Tensor | None  # None for classes
 
 
@@ -81,8 +82,8 @@ def choose(
     device: torch.device | str | None = None,
     folder: str | PathLike[str] | None = None,
     progress: bool = False,
-    say: Callable[[str], None] = lambda words: None,
-) -> Chosen:
+    say: Callable[[str], None] = lambda text: None,
+) -> ChosenBelief:
     """A committee of variational beliefs, each learned without one of five folds of the rows x [N, ·], or of more.
 
     y are class indices [N] or, not `classes`, targets [N, ·] in the units of the net's outputs. The first fold decides
@@ -97,56 +98,60 @@ def choose(
         raise BadInput(f"there must be at least 2 rows to learn from, got n_samples={len(x)}")
     if not hasattr(kl_weights, "__len__") or len(kl_weights) == 0:
         raise BadInput(f"kl_weights must hold at least one weight to try, as in (1.0, 0.1); got {kl_weights!r}")
-    count = _count(members, len(x))
-    usual = min(256, max(8, 2 ** round(math.log2(len(x) / 24))))
-    batch = usual if batch_size is None else whole("batch_size", batch_size)
-    enough = min(1000, max(10, STEPS // math.ceil(0.8 * len(x) / batch)))
-    most = enough if epochs is None else whole("epochs", epochs)
+    count = _member_count(members, len(x))
+    default_batch = min(256, max(8, 2 ** round(math.log2(len(x) / 24))))
+    batch = default_batch if batch_size is None else require_whole("batch_size", batch_size)
+    default_epochs = min(1000, max(10, MOST_STEPS // math.ceil(0.8 * len(x) / batch)))
+    max_epochs = default_epochs if epochs is None else require_whole("epochs", epochs)
     fold = folds(y if classes else torch.zeros(len(y)), max(count, min(FOLDS, len(x))), seed)
-    believed = by_fan_in(net()) if prior is None else prior
+    member_prior = by_fan_in(net()) if prior is None else prior
 
-    held = [(fold == k).nonzero().flatten() for k in range(count)]
-    kept = [(fold != k).nonzero().flatten() for k in range(count)]
-    even = min(len(rows) for rows in kept)  # as many for each, so that they learn as one program
+    held_out = [(fold == k).nonzero().flatten() for k in range(count)]
+    training_rows = [(fold != k).nonzero().flatten() for k in range(count)]
+    rows_each = min(len(rows) for rows in training_rows)  # as many for each, so that they learn as one program
 
-    def learned(members: Sequence[tuple[int, float]], name: str) -> list[Belief]:
+    def fit_members(members: Sequence[tuple[int, float]], name: str) -> list[Belief]:
         """The beliefs of folds at KL weights, as a fleet."""
         starts = []
         for k, _ in members:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed_of((seed, "member", k)) % 2**32)
                 starts.append(net())
-        found = fleet(
+        fleet_beliefs = fleet(
             starts,
             (x, y),
             learners=[
-                Variational(believed, noise, posterior=Family(scale=START), kl_weight=Tempered(weight))
+                Variational(member_prior, noise, posterior=Family(scale=START_SCALE), kl_weight=Tempered(weight))
                 for _, weight in members
             ],
             likelihood=Categorical() if classes else GaussianLearned(0.5 * (float(y.std()) or 1.0)),
             seeds=[seed] * len(members),
-            rows=[kept[k][:even] for k, _ in members],
-            epochs=most,
+            rows=[training_rows[k][:rows_each] for k, _ in members],
+            epochs=max_epochs,
             batch_size=batch,
             lr=lr,
-            validation=[(x[held[k]], y[held[k]]) for k, _ in members],
-            patience=max(5, most // 10),
+            validation=[(x[held_out[k]], y[held_out[k]]) for k, _ in members],
+            patience=max(5, max_epochs // 10),
             device=device,
             checkpoint=None if folder is None else Path(folder) / name,
             resume=folder is not None,
             progress=progress,
         )
-        return found if device is None else [belief.to("cpu") for belief in found]
+        return fleet_beliefs if device is None else [belief.to("cpu") for belief in fleet_beliefs]
 
     with gentle_interrupt() as stop:
         say(f"trying KL weights {', '.join(f'{w:g}' for w in kl_weights)}")
         trials = []
-        first = dict(zip(kl_weights, learned([(0, weight) for weight in kl_weights], "weights"), strict=True))
+        first = dict(zip(kl_weights, fit_members([(0, weight) for weight in kl_weights], "weights"), strict=True))
         for weight, belief in first.items():
             scores = [row["validation_nll"] for row in belief.record.history]
-            draws = belief.predict(x[held[0]], DRAWS, seed)
-            nll = _nll(draws, y[held[0]]) if classes else best_noise(draws.outputs, y[held[0]], draws.weights)[1]
-            trials.append(Trial(weight, nll, min(range(len(scores)), key=scores.__getitem__) + 1))
+            draws = belief.predict(x[held_out[0]], DRAWS, seed)
+            nll = (
+                _mean_nll(draws, y[held_out[0]])
+                if classes
+                else best_noise(draws.outputs, y[held_out[0]], draws.weights)[1]
+            )
+            trials.append(KLWeightTrial(weight, nll, min(range(len(scores)), key=scores.__getitem__) + 1))
             say(f"KL weight {weight:g}: NLL {nll:.4f} on rows set aside, after {trials[-1].epochs} epochs")
         if stop.is_set():
             saved = "nothing was saved" if folder is None else f"saved in {folder}; the same call goes on from there"
@@ -155,27 +160,29 @@ def choose(
         beliefs = [first[weight]]
         if count > 1:
             say(f"{count - 1} more {'member' if count == 2 else 'members'}, KL weight {weight:g}")
-            beliefs += learned([(k, weight) for k in range(1, count)], f"members-{weight:g}")
+            beliefs += fit_members([(k, weight) for k in range(1, count)], f"members-{weight:g}")
 
-    parts = [b.predict(x[held[k]], DRAWS, seed) for k, b in enumerate(beliefs)]
-    aside = torch.cat(held)
+    parts = [b.predict(x[held_out[k]], DRAWS, seed) for k, b in enumerate(beliefs)]
+    held_out_rows = torch.cat(held_out)
     outputs, weights = torch.cat([part.outputs for part in parts], 1), parts[0].weights
-    sigma = None if classes else best_noise(outputs, y[aside], weights)[0]
+    sigma = None if classes else best_noise(outputs, y[held_out_rows], weights)[0]
     likelihood: Likelihood = Categorical() if sigma is None else Gaussian(sigma)
     belief = committee(beliefs, likelihood)
-    levels = None if sigma is None else levels_of(outputs, sigma, y[aside], weights)
-    return Chosen(belief, weight, sigma, tuple(trials), aside, Draws(outputs, likelihood, {}, weights), levels)
+    levels = None if sigma is None else calibration_levels(outputs, sigma, y[held_out_rows], weights)
+    return ChosenBelief(
+        belief, weight, sigma, tuple(trials), held_out_rows, Draws(outputs, likelihood, {}, weights), levels
+    )
 
 
-def _count(members: int | None, rows: int) -> int:
+def _member_count(members: int | None, rows: int) -> int:
     """How many members there are to be, each with a fold of its own."""
     if members is None:
         return min(5 if rows < 2000 else 3, rows)
-    count = whole("members", members)
+    count = require_whole("members", members)
     if count > rows:
         raise BadInput(f"members must be at most {rows}, the number of rows, to have a fold each; got {count}")
     return count
 
 
-def _nll(draws: Draws, y: Tensor) -> float:
+def _mean_nll(draws: Draws, y: Tensor) -> float:
     return -float(draws.log_predictive(y).mean())

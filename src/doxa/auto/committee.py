@@ -30,13 +30,13 @@ def committee(beliefs: Sequence[Belief], likelihood: Likelihood) -> Belief:
     """Several beliefs about one net as one, each as likely as the other, under a likelihood without parameters."""
     first = beliefs[0]
     layout = Layout(tuple(s for s in first.layout.slots if not s.name.startswith(LIKELIHOOD)))
-    members = tuple(replace(b.posterior, mean=b.posterior.mean[: layout.size]) for b in beliefs)  # type: ignore[type-var]
+    members = tuple(replace(belief.posterior, mean=belief.posterior.mean[: layout.size]) for belief in beliefs)  # type: ignore[type-var]
     return replace(
         first,
         likelihood=likelihood,
         layout=layout,
         posterior=Mixture(members),
-        buffers=tuple(own for b in beliefs for own in b.buffers),
+        buffers=tuple(member_buffers for belief in beliefs for member_buffers in belief.buffers),
     )
 
 
@@ -54,6 +54,6 @@ def best_noise(outputs: Tensor, y: Tensor, weights: Tensor | None = None) -> tup
     for _ in range(4):  # a grid, then a finer one around its best
         grid = torch.linspace(low, high, 60, dtype=torch.float64)
         scores = torch.stack([nll(g) for g in grid])
-        at, gap = int(scores.argmin()), float(grid[1] - grid[0])
-        low, high = float(grid[at]) - gap, float(grid[at]) + gap
-    return float(grid[at].exp()), float(scores[at])
+        best, gap = int(scores.argmin()), float(grid[1] - grid[0])
+        low, high = float(grid[best]) - gap, float(grid[best]) + gap
+    return float(grid[best].exp()), float(scores[best])

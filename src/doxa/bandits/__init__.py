@@ -2,7 +2,7 @@
 
 from doxa.bandits.agent import Agent as agent
 from doxa.bandits.bandit import Bandit, Episode
-from doxa.bandits.comparison import Line, Paired, paired, slope, thinned
+from doxa.bandits.comparison import LinearFit, PairedDifference, paired, slope, thinned
 from doxa.bandits.greedy import Greedy as greedy
 from doxa.bandits.mushrooms import mushrooms
 from doxa.bandits.neural_linear import NeuralLinear as neural_linear
@@ -17,9 +17,9 @@ __all__ = [
     "TABLE",
     "Bandit",
     "Episode",
-    "Line",
+    "LinearFit",
     "Outcome",
-    "Paired",
+    "PairedDifference",
     "Replay",
     "agent",
     "greedy",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from doxa.bandits.scene import Policy
+from doxa.bandits.agent_context import BanditPolicy
 from doxa.contracts import Schedule
 from doxa.engine.contracts import Learner
-from doxa.errors import BadInput, require_positive, whole
+from doxa.errors import BadInput, require_positive, require_whole
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Agent:
     """
 
     learner: Learner
-    policy: Policy
+    policy: BanditPolicy
     seed: int = 0
     lr: float | Schedule = 1e-4
     reward_scale: float = 1.0
@@ -39,7 +39,7 @@ class Agent:
             raise BadInput(
                 "policy must be one of doxa.bandits, with brackets: e.g. thompson(); got " + repr(self.policy)
             )
-        whole("seed", self.seed, least=None)
+        require_whole("seed", self.seed, least=None)
         require_positive("reward_scale", self.reward_scale)
         if not callable(self.lr):
             require_positive("lr", self.lr)

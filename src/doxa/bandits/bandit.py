@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput, require_whole
 from doxa.random.keys import seed_of
 from doxa.random.philox import Stream, fill_uniform
 
 # Streams of an episode: which context comes, what each action would pay, and what is done before anything is known.
-COMES, PAYS, FIRST = 0, 1, 2
+CONTEXT_STREAM, REWARD_STREAM, RANDOM_ACTION_STREAM = 0, 1, 2
 MOST_ACTIONS = 256  # a byte each
 
 
@@ -36,31 +36,31 @@ class Bandit:
     actions: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        rows, kinds = len(self.contexts), len(self.actions)
+        rows, action_count = len(self.contexts), len(self.actions)
         if self.contexts.dim() != 2 or not self.contexts.dtype.is_floating_point:
             raise BadInput(
                 f"contexts must be real numbers [rows, columns]; got {tuple(self.contexts.shape)} {self.contexts.dtype}"
             )
-        if not 2 <= kinds <= MOST_ACTIONS:
-            raise BadInput(f"a bandit has two to {MOST_ACTIONS} actions; got the names of {kinds}")
-        if self.expected.shape != (rows, kinds):
-            raise BadInput(f"expected must be [{rows} rows, {kinds} actions]; got {tuple(self.expected.shape)}")
+        if not 2 <= action_count <= MOST_ACTIONS:
+            raise BadInput(f"a bandit has two to {MOST_ACTIONS} actions; got the names of {action_count}")
+        if self.expected.shape != (rows, action_count):
+            raise BadInput(f"expected must be [{rows} rows, {action_count} actions]; got {tuple(self.expected.shape)}")
         for name, tensor in (("contexts", self.contexts), ("expected", self.expected)):
             if not bool(tensor.isfinite().all()):
                 raise BadInput(f"{name} holds NaN or infinity; drop or fill those rows first")
-        paid = self.pay(torch.arange(rows), torch.full((rows, kinds), 0.5))
-        if not isinstance(paid, Tensor) or paid.shape != (rows, kinds):
+        paid = self.pay(torch.arange(rows), torch.full((rows, action_count), 0.5))
+        if not isinstance(paid, Tensor) or paid.shape != (rows, action_count):
             raise BadInput(
-                f"pay(rows [n], u [n, {kinds}]) must give a pay-off for each action, [n, {kinds}]; got "
+                f"pay(rows [n], u [n, {action_count}]) must give a pay-off for each action, [n, {action_count}]; got "
                 f"{tuple(paid.shape) if isinstance(paid, Tensor) else type(paid).__name__} for {rows} rows"
             )
 
     @functools.cached_property
     def inputs(self) -> Tensor:
         """What a net is shown for each row and action [N · A, D + A]: the context, and the action as one of A."""
-        rows, kinds = self.expected.shape
-        actions = one_hot(torch.arange(kinds), kinds).to(self.contexts).repeat(rows, 1)
-        return torch.cat([self.contexts.repeat_interleave(kinds, 0), actions], 1)
+        rows, action_count = self.expected.shape
+        actions = one_hot(torch.arange(action_count), action_count).to(self.contexts).repeat(rows, 1)
+        return torch.cat([self.contexts.repeat_interleave(action_count, 0), actions], 1)
 
     @functools.cached_property
     def best(self) -> Tensor:
@@ -75,13 +75,15 @@ class Bandit:
 
     def episode(self, seed: int, steps: int) -> Episode:
         """What comes in so many steps, and what each action would pay: a function of the seed alone."""
-        steps, kinds = whole("steps", steps), len(self.actions)
-        stream = Stream(torch.tensor([seed_of((whole("seed", seed, least=None), "bandit"))]))
-        u = [torch.empty(1, size) for size in (steps, steps * kinds, steps)]
-        for number, out in zip((COMES, PAYS, FIRST), u, strict=True):
-            fill_uniform(out, stream.other(number))
-        rows = below(u[0][0], torch.tensor(len(self.contexts)))
-        return Episode(rows, self.pay(rows, u[1].view(steps, kinds)), below(u[2][0], torch.tensor(kinds)))
+        steps, action_count = require_whole("steps", steps), len(self.actions)
+        stream = Stream(torch.tensor([seed_of((require_whole("seed", seed, least=None), "bandit"))]))
+        u = [torch.empty(1, size) for size in (steps, steps * action_count, steps)]
+        for number, out in zip((CONTEXT_STREAM, REWARD_STREAM, RANDOM_ACTION_STREAM), u, strict=True):
+            fill_uniform(out, stream.with_number(number))
+        rows = uniform_integers(u[0][0], torch.tensor(len(self.contexts)))
+        return Episode(
+            rows, self.pay(rows, u[1].view(steps, action_count)), uniform_integers(u[2][0], torch.tensor(action_count))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +92,9 @@ class Episode:
 
     rows: Tensor  # [T]
     pays: Tensor  # [T, A]
-    blind: Tensor  # [T]: actions at random, for those who do not look
+    random_actions: Tensor  # [T]: actions at random, for those who do not look
 
 
-def below(u: Tensor, count: Tensor) -> Tensor:
+def uniform_integers(u: Tensor, count: Tensor) -> Tensor:
     """Whole numbers from 0 to count − 1, of uniform ones."""
     return torch.minimum((u * count).long(), count - 1)

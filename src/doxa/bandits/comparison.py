@@ -9,20 +9,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput, require_whole
 
 Values = Tensor | Sequence[float]
 
 
 @dataclass(frozen=True)
-class Line:
+class LinearFit:
     """A straight line through the end of a curve: its slope a step, and the share of variance that it explains."""
 
     slope: float
     r2: float
 
 
-def slope(curve: Values, share: float = 0.5, steps: Values | None = None) -> Line:
+def slope(curve: Values, share: float = 0.5, steps: Values | None = None) -> LinearFit:
     """The line of least squares through the last `share` of a curve [T].
 
     slope = Cov(t, y) / Var(t),  R² = Cov(t, y)² / (Var(t) Var(y))
@@ -32,26 +32,26 @@ def slope(curve: Values, share: float = 0.5, steps: Values | None = None) -> Lin
     """
     if not 0 < share <= 1:
         raise BadInput(f"share must be above 0 and at most 1, got {share}")
-    y = _values(curve).double().cpu()
-    t = torch.arange(len(y), dtype=torch.float64) if steps is None else _values(steps).double().cpu()
+    y = _as_tensor(curve).double().cpu()
+    t = torch.arange(len(y), dtype=torch.float64) if steps is None else _as_tensor(steps).double().cpu()
     if len(y) < 2 or t.shape != y.shape:
         raise BadInput(f"a line needs a curve of two points or more, and a step for each; got {len(y)} and {len(t)}")
     if not bool((t.diff() > 0).all()):
         raise BadInput("steps must rise from each to the next")
-    last = slice(len(y) - max(2, round(share * len(y))), None)
-    t, y = t[last] - t[last].mean(), y[last] - y[last].mean()
-    both = float(t @ y)
-    total = float(t @ t) * float(y @ y)
-    return Line(both / float(t @ t), both**2 / total if total > 0 else 1.0)
+    tail = slice(len(y) - max(2, round(share * len(y))), None)
+    t, y = t[tail] - t[tail].mean(), y[tail] - y[tail].mean()
+    covariance = float(t @ y)
+    variance_product = float(t @ t) * float(y @ y)
+    return LinearFit(covariance / float(t @ t), covariance**2 / variance_product if variance_product > 0 else 1.0)
 
 
-def _values(curve: Values) -> Tensor:
+def _as_tensor(curve: Values) -> Tensor:
     """A list in double precision, a tensor as it is."""
     return curve if isinstance(curve, Tensor) else torch.tensor(curve, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedDifference:
     """A mean of differences by seed, with its standard error, its interval, and the share of seeds in which a < b."""
 
     mean: float
@@ -61,7 +61,7 @@ class Paired:
     won: float
 
 
-def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> Paired:
+def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> PairedDifference:
     """a − b by seed, of two agents that met the same: mean, and Student's interval of it.
 
     mean ± t_{n−1} · s/√n,  s² the variance of the n differences
@@ -72,9 +72,9 @@ def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> Paire
         raise BadInput(f"pairs need two lists of one length, with two seeds or more; got {len(a)} and {len(b)}")
     differences = torch.tensor(a, dtype=torch.float64) - torch.tensor(b, dtype=torch.float64)
     mean, se = float(differences.mean()), float(differences.std()) / math.sqrt(len(differences))
-    reach = student_quantile((1 + level) / 2, len(differences) - 1) * se
+    half_width = student_quantile((1 + level) / 2, len(differences) - 1) * se
     won = (differences < 0).double() + 0.5 * (differences == 0).double()
-    return Paired(mean, se, mean - reach, mean + reach, float(won.mean()))
+    return PairedDifference(mean, se, mean - half_width, mean + half_width, float(won.mean()))
 
 
 def student_quantile(q: float, freedom: int) -> float:
@@ -85,16 +85,16 @@ def student_quantile(q: float, freedom: int) -> float:
     if not 0 < q < 1:
         raise BadInput(f"q must lie between 0 and 1, got {q}")
     theta = torch.linspace(-math.pi / 2, math.pi / 2, 400_001, dtype=torch.float64)
-    below = torch.cumulative_trapezoid(theta.cos().clamp_min(0) ** (whole("freedom", freedom) - 1), theta)
+    below = torch.cumulative_trapezoid(theta.cos().clamp_min(0) ** (require_whole("freedom", freedom) - 1), theta)
     i = int(torch.searchsorted(below / below[-1], q))
-    before = float(below[i - 1]) if i else 0.0
-    part = (q * float(below[-1]) - before) / (float(below[i]) - before)
-    return math.sqrt(freedom) * math.tan(float(theta[i]) + part * float(theta[1] - theta[0]))
+    below_at_left = float(below[i - 1]) if i else 0.0
+    fraction = (q * float(below[-1]) - below_at_left) / (float(below[i]) - below_at_left)
+    return math.sqrt(freedom) * math.tan(float(theta[i]) + fraction * float(theta[1] - theta[0]))
 
 
 def thinned(curve: Values, points: int = 250) -> tuple[Tensor, Tensor]:
     """At most so many points of a curve [T], evenly spaced, the last among them: steps counted from 1, and values."""
-    curve = _values(curve)
-    points = min(whole("points", points), len(curve))
-    at = (torch.arange(1, points + 1, dtype=torch.float64) * len(curve) / points).round().long()
-    return at, curve[at - 1]
+    curve = _as_tensor(curve)
+    points = min(require_whole("points", points), len(curve))
+    steps = (torch.arange(1, points + 1, dtype=torch.float64) * len(curve) / points).round().long()
+    return steps, curve[steps - 1]

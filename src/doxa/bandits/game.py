@@ -9,18 +9,18 @@ import torch
 from torch import Tensor
 
 from doxa.bandits.agent import Agent
-from doxa.bandits.bandit import Bandit, below
+from doxa.bandits.agent_context import BATCH_STREAM, ActionSelector, AgentContext
+from doxa.bandits.bandit import Bandit, uniform_integers
 from doxa.bandits.replay import Replay
-from doxa.bandits.scene import BATCHES, Deciding, Scene
 from doxa.contracts import Batch, Problem
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Gradient, State
-from doxa.engine.feed import InMemory
+from doxa.engine.feed import InMemoryFeed
 from doxa.random.philox import Stream, fill_uniform
 
 
 @dataclass(frozen=True)
-class Rules:
+class GameSettings:
     """How long a game is, and how agents remember and learn."""
 
     steps: int
@@ -45,18 +45,18 @@ class Game:
         agents: Sequence[Agent],
         problem: Problem,
         gradient: Gradient,
-        rows: InMemory,
-        words: Tensor,
-        rules: Rules,
+        rows: InMemoryFeed,
+        net_seeds: Tensor,
+        rules: GameSettings,
     ) -> None:
-        self.bandit, self.agents, self.words, self.rules = bandit, agents, words, rules
+        self.bandit, self.agents, self.net_seeds, self.rules = bandit, agents, net_seeds, rules
         self.period = max(1, rules.updates)
-        device, nets = words.device, len(words) // len(agents)
+        device, nets = net_seeds.device, len(net_seeds) // len(agents)
         self.seeds = sorted({agent.seed for agent in agents})
         self.episodes = [bandit.episode(seed, rules.prefill + rules.steps) for seed in self.seeds]
-        self.own = torch.tensor([self.seeds.index(agent.seed) for agent in agents], device=device)
+        self.episode_of_agent = torch.tensor([self.seeds.index(agent.seed) for agent in agents], device=device)
         assert isinstance(rows.x, Tensor)
-        self.inputs, self.shape = rows.x, (len(words), rules.batch_size, *rows.y.shape[1:])
+        self.inputs, self.shape = rows.x, (len(net_seeds), rules.batch_size, *rows.y.shape[1:])
         self.rows = torch.stack([e.rows for e in self.episodes]).to(device)
         self.pays = torch.stack([e.pays for e in self.episodes]).to(self.inputs)
         self.scales = self.inputs.new_tensor([agent.reward_scale for agent in agents])
@@ -64,20 +64,20 @@ class Game:
         self.replay = Replay(len(agents), rules.memory, self.inputs)
         self.taken = torch.zeros(len(agents), rules.steps, dtype=torch.uint8, device=device)
         self.clock = torch.zeros(1, dtype=torch.int64, device=device)  # steps of the environment, where it is played
-        self.at = 0  # the same on the CPU
+        self.step = 0  # the same on the CPU
         self.minibatches: tuple[Tensor, Tensor] | None = None  # cells and rewards [K, updates · B]
-        scene = Scene(problem, gradient, self.replay, self.inputs, nets)
-        self.policy: Deciding = agents[0].policy.start(scene, [agent.policy for agent in agents])
-        self._fill()
+        agent_context = AgentContext(problem, gradient, self.replay, self.inputs, nets)
+        self.policy: ActionSelector = agents[0].policy.start(agent_context, [agent.policy for agent in agents])
+        self._prefill()
 
-    def _fill(self) -> None:
+    def _prefill(self) -> None:
         """What everybody remembers at first: actions at random, the same for all agents of a seed."""
-        device, kinds = self.words.device, len(self.bandit.actions)
+        device, action_count = self.net_seeds.device, len(self.bandit.actions)
         first = slice(0, self.rules.prefill)
-        blind = torch.stack([e.blind[first] for e in self.episodes]).to(device)[self.own]
-        rows, pays = self.rows[self.own, first], self.pays[self.own, first]
-        self.replay.cells[:, first] = rows * kinds + blind
-        self.replay.rewards[:, first] = pays.gather(2, blind[..., None])[..., 0] / self.scales[:, None]
+        random_actions = torch.stack([e.random_actions[first] for e in self.episodes]).to(device)[self.episode_of_agent]
+        rows, pays = self.rows[self.episode_of_agent, first], self.pays[self.episode_of_agent, first]
+        self.replay.cells[:, first] = rows * action_count + random_actions
+        self.replay.rewards[:, first] = pays.gather(2, random_actions[..., None])[..., 0] / self.scales[:, None]
 
     def size(self, unit: int) -> int:
         """How many things are remembered once the step's is in."""
@@ -87,34 +87,36 @@ class Game:
         return None
 
     def begin(self, unit: int) -> None:
-        if unit != self.at:
+        if unit != self.step:
             self.clock.fill_(unit)
-        self.at = unit
+        self.step = unit
         self.policy.refresh(self.replay.count(self.clock + self.rules.prefill - 1))
-        self.at += 1
+        self.step += 1
 
     def batch(self, context: StepContext) -> Batch | None:
         if context.part == 0:
-            self._act(self.clock[0] if isinstance(context.position, Tensor) else self.at - 1)
+            self._act(self.clock[0] if isinstance(context.position, Tensor) else self.step - 1)
         if self.minibatches is None:
             return None
         size = self.rules.batch_size
         cells, rewards = (t[:, context.part * size : (context.part + 1) * size] for t in self.minibatches)
         return Batch(self.inputs[cells], rewards.reshape(self.shape))
 
-    def _act(self, turn: int | Tensor) -> None:
+    def _act(self, unit: int | Tensor) -> None:
         """One step of the environment: decide, see, remember; then draw what is learned from, at random."""
-        now, kinds = self.clock + self.rules.prefill, len(self.bandit.actions)
-        rows = self.rows[self.own, now]
-        offers = rows[:, None] * kinds + torch.arange(kinds, device=rows.device)
-        action = self.policy.choose(self.inputs[offers], Stream(self.words, turn))
-        reward = self.pays[self.own, now].gather(1, action[:, None])[:, 0]
-        self.replay.push(now, rows * kinds + action, reward / self.scales)
+        position, action_count = self.clock + self.rules.prefill, len(self.bandit.actions)
+        rows = self.rows[self.episode_of_agent, position]
+        cells_offered = rows[:, None] * action_count + torch.arange(action_count, device=rows.device)
+        action = self.policy.choose(self.inputs[cells_offered], Stream(self.net_seeds, unit))
+        reward = self.pays[self.episode_of_agent, position].gather(1, action[:, None])[:, 0]
+        self.replay.push(position, rows * action_count + action, reward / self.scales)
         self.taken.index_copy_(1, self.clock, action[:, None].to(torch.uint8))
         if self.rules.updates:
-            u = torch.empty(len(self.words), self.rules.updates * self.rules.batch_size, device=self.words.device)
-            fill_uniform(u, Stream(self.words, turn, BATCHES))
-            self.minibatches = self.replay.at(self.agent_of, below(u, self.replay.count(now)))
+            u = torch.empty(
+                len(self.net_seeds), self.rules.updates * self.rules.batch_size, device=self.net_seeds.device
+            )
+            fill_uniform(u, Stream(self.net_seeds, unit, BATCH_STREAM))
+            self.minibatches = self.replay.look_up(self.agent_of, uniform_integers(u, self.replay.count(position)))
         self.clock += 1
 
     def state(self) -> State:

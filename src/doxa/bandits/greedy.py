@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.bandits.bandit import below
-from doxa.bandits.scene import OWN, Deciding, Scene
+from doxa.bandits.agent_context import POLICY_STREAM, ActionSelector, AgentContext
+from doxa.bandits.bandit import uniform_integers
 from doxa.engine.contracts import State
 from doxa.errors import BadInput
 from doxa.random.philox import Stream, fill_uniform
@@ -36,27 +36,27 @@ class Greedy:
     def kind(self) -> tuple[Any, ...]:
         return (Greedy,)
 
-    def start(self, scene: Scene, fleet: Sequence[Greedy]) -> Deciding:
-        return GreedyAtWork(scene, [own.epsilon for own in fleet])
+    def start(self, context: AgentContext, fleet: Sequence[Greedy]) -> ActionSelector:
+        return GreedySelector(context, [policy.epsilon for policy in fleet])
 
 
-class GreedyAtWork:
+class GreedySelector:
     """Greedy agents, each with its ε."""
 
-    def __init__(self, scene: Scene, epsilons: Sequence[float]) -> None:
-        self.scene, self.explores = scene, any(epsilons)
-        self.epsilons = torch.tensor(epsilons, device=scene.inputs.device)
+    def __init__(self, context: AgentContext, epsilons: Sequence[float]) -> None:
+        self.context, self.explores = context, any(epsilons)
+        self.epsilons = torch.tensor(epsilons, device=context.inputs.device)
 
     def choose(self, x: Tensor, stream: Stream) -> Tensor:
-        scene = self.scene
-        expected = scene.rewards(scene.beliefs.mean, scene.of_nets(x))
-        best = expected.view(scene.agents, scene.nets, -1).mean(1).argmax(1)
+        context = self.context
+        expected = context.rewards(context.beliefs.mean, context.repeat_per_net(x))
+        best_actions = expected.view(context.agents, context.nets, -1).mean(1).argmax(1)
         if not self.explores:
-            return best
-        u = torch.empty(scene.agents, 2, device=x.device)
-        fill_uniform(u, Stream(stream.seeds[:: scene.nets], stream.step, OWN))
-        blind = below(u[:, 1], torch.full_like(best, x.shape[1]))
-        return torch.where(u[:, 0] < self.epsilons, blind, best)
+            return best_actions
+        u = torch.empty(context.agents, 2, device=x.device)
+        fill_uniform(u, Stream(stream.seeds[:: context.nets], stream.step, POLICY_STREAM))
+        random_actions = uniform_integers(u[:, 1], torch.full_like(best_actions, x.shape[1]))
+        return torch.where(u[:, 0] < self.epsilons, random_actions, best_actions)
 
     def refresh(self, count: Tensor) -> None:
         pass

@@ -15,19 +15,19 @@ from torch import nn
 
 from doxa.bandits.agent import Agent
 from doxa.bandits.bandit import Bandit
-from doxa.bandits.game import Game, Rules
+from doxa.bandits.game import Game, GameSettings
+from doxa.bandits.game_monitor import SPAN, GameMonitor
 from doxa.bandits.outcome import Outcome
-from doxa.bandits.turns import SPAN, Turns
 from doxa.collectors.last import Last, LastCollector
 from doxa.contracts import Likelihood
 from doxa.engine.checkpoint import Checkpointer
 from doxa.engine.contracts import Learner
 from doxa.engine.driver import drive
-from doxa.engine.feed import InMemory
-from doxa.engine.members import Members, each_net
-from doxa.engine.run import Calendar, Run, at_work
-from doxa.errors import BadInput, Interrupted, whole
-from doxa.kernels.threads import threads
+from doxa.engine.feed import InMemoryFeed
+from doxa.engine.members import Members, repeat_per_net
+from doxa.engine.run import Calendar, Run, training_context
+from doxa.errors import BadInput, Interrupted, require_whole
+from doxa.kernels.threads import limit_threads
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
 from doxa.random.keys import seed_of
@@ -35,8 +35,8 @@ from doxa.rates import constant
 from doxa.storage.describe import describe
 from doxa.terminal.interrupt import gentle_interrupt
 from doxa.terminal.progress import Progress
-from doxa.training.members import Member, keys, require_members
-from doxa.training.problem import on, pose
+from doxa.training.members import Member, net_keys, require_training_arguments
+from doxa.training.problem import build_problem, to_device
 from doxa.weights.layout import lay_out
 
 STATE = "doxa.bandits"  # the kind of its checkpoints
@@ -72,73 +72,76 @@ def play(
     saved every so many steps and when interrupted; `resume=True` goes on from there, to the same bits.
     Blundell et al. (2015), Weight uncertainty in neural networks, section 5.3.
     """
-    agents = _agents(agents)
+    agents = _require_agents(agents)
     nets = [net] * len(agents) if isinstance(net, nn.Module) else list(net)
     if len(nets) != len(agents):
         raise BadInput(f"give one net for all or one an agent; got {len(nets)} nets for {len(agents)} agents")
     if not isinstance(bandit, Bandit):
         raise BadInput(f"bandit must be a doxa.bandits.Bandit, e.g. mushrooms(); got {type(bandit).__name__}")
-    for own, agent in zip(nets, agents, strict=True):
-        require_members(own, agent.learner, likelihood, None, None)
+    for agent_net, agent in zip(nets, agents, strict=True):
+        require_training_arguments(agent_net, agent.learner, likelihood, None, None)
         _require_playing(agent.learner)
     optimiser = Adam() if optimiser is None else optimiser
     if not isinstance(optimiser, Adam | Sgd):
         raise BadInput("optimiser must be one of doxa.optimisers, whose steps need no word from the CPU: e.g. adam()")
-    rules = Rules(
-        steps=whole("steps", steps),
-        updates=whole("updates", updates, least=0),
-        batch_size=whole("batch_size", batch_size),
-        memory=whole("memory", memory),
-        prefill=whole("memory", memory) if prefill is None else whole("prefill", prefill, least=0),
+    rules = GameSettings(
+        steps=require_whole("steps", steps),
+        updates=require_whole("updates", updates, least=0),
+        batch_size=require_whole("batch_size", batch_size),
+        memory=require_whole("memory", memory),
+        prefill=require_whole("memory", memory) if prefill is None else require_whole("prefill", prefill, least=0),
     )
-    every = whole("checkpoint_every", checkpoint_every)
+    every = require_whole("checkpoint_every", checkpoint_every)
     if rules.prefill > rules.memory:
         raise BadInput(f"prefill={prefill}, but memory={memory}: no more can be remembered than fits")
     groups: dict[Any, list[int]] = {}
     for k, agent in enumerate(agents):
         groups.setdefault(agent.kind, []).append(k)
     root = None if checkpoint is None else Path(checkpoint)
-    found: dict[int, Outcome] = {}
+    outcome_of_agent: dict[int, Outcome] = {}
     with gentle_interrupt() as stop:
         for number, group in enumerate(groups.values()):
             part = f"part {number + 1}/{len(groups)}, " if len(groups) > 1 else ""
             folder = root if root is None or len(groups) == 1 else root / f"part-{number}"
             members = [Member(nets[k], agents[k].learner, agents[k].seed, agents[k].lr) for k in group]
-            run, turns, settings = begun(
+            run, game_monitor, settings = start_game(
                 members, bandit, [agents[k] for k in group], likelihood, optimiser, device, rules
             )
             file = Checkpointer(
-                STATE, "game", folder, settings, due=partial(_due, every), instead="", tells_values=False
+                STATE, "game", folder, settings, is_due=partial(_is_due, every), unsaved_note="", show_values=False
             )
             try:
                 file.reopen(run, resume)
                 if stop.is_set() and not run.finished:
                     raise Interrupted(f"stopped before part {number + 1} of {len(groups)} of the game")
-                shown = Progress(progress, rules.steps, 1, run.done, len(group), part, "step")
-                turns.shown = shown.bar is not None
-                with threads(members[0].net, rules.batch_size * len(members)), at_work(run.problem, run.device):
+                progress_bar = Progress(progress, rules.steps, 1, run.done, len(group), part, "step")
+                game_monitor.shown = progress_bar.bar is not None
+                with (
+                    limit_threads(members[0].net, rules.batch_size * len(members)),
+                    training_context(run.problem, run.device),
+                ):
                     if not run.finished:
                         # By all steps, not by those left: a game that is resumed must run on the same kernels.
                         run.record(run.calendar.units * run.source.period)
-                    drive(run, file, shown, stop)
-                ends = [replace(o, belief=turns.belief(i)) for i, o in enumerate(turns.outcomes())]
-                found |= dict(zip(group, ends, strict=True))
+                    drive(run, file, progress_bar, stop)
+                outcomes = [replace(o, belief=game_monitor.belief(i)) for i, o in enumerate(game_monitor.outcomes())]
+                outcome_of_agent |= dict(zip(group, outcomes, strict=True))
             finally:
                 run.release()
-    return [found[k] for k in range(len(agents))]
+    return [outcome_of_agent[k] for k in range(len(agents))]
 
 
-def _agents(agents: Any) -> list[Agent]:
-    found = [agents] if isinstance(agents, Agent) else list(agents)
-    if not found or not all(isinstance(agent, Agent) for agent in found):
+def _require_agents(agents: Any) -> list[Agent]:
+    agent_list = [agents] if isinstance(agents, Agent) else list(agents)
+    if not agent_list or not all(isinstance(agent, Agent) for agent in agent_list):
         raise BadInput("agents must be a list of doxa.bandits.agent(…), at least one")
-    seen: set[Any] = set()
-    for agent in found:
+    known_keys: set[Any] = set()
+    for agent in agent_list:
         key = repr((describe(agent.learner), agent.policy, agent.seed, describe(agent.lr), agent.reward_scale))
-        if key in seen:
+        if key in known_keys:
             warnings.warn(f"two agents are the same in everything, and will do the same: {agent}", stacklevel=3)
-        seen.add(key)
-    return found
+        known_keys.add(key)
+    return agent_list
 
 
 def _require_playing(learner: Learner) -> None:
@@ -151,51 +154,51 @@ def _require_playing(learner: Learner) -> None:
     )
 
 
-def _due(every: int, done: int) -> bool:
+def _is_due(every: int, done: int) -> bool:
     """Whether a game is saved after so many steps."""
     return done % every == 0
 
 
-def begun(
+def start_game(
     members: Sequence[Member],
     bandit: Bandit,
     agents: Sequence[Agent],
     likelihood: Likelihood,
     optimiser: Adam | Sgd,
     device: torch.device | str | None,
-    rules: Rules,
-) -> tuple[Run, Turns, dict[str, Any]]:
+    rules: GameSettings,
+) -> tuple[Run, GameMonitor, dict[str, Any]]:
     """A game before its first step, who watches over it, and its settings."""
     _, start = lay_out(members[0].net)
-    like = on(device, start[:1])
-    rows = InMemory(bandit.inputs.to(like), bandit.expected.reshape(-1).to(like), rules.batch_size)
-    problem = pose(members, rows, likelihood, None, like.device, None)
-    gradient = members[0].learner.start(problem, [one.learner for one in members])
+    like = to_device(device, start[:1])
+    rows = InMemoryFeed(bandit.inputs.to(like), bandit.expected.reshape(-1).to(like), rules.batch_size)
+    problem = build_problem(members, rows, likelihood, None, like.device, None)
+    gradient = members[0].learner.start(problem, [member.learner for member in members])
     settings = {
         "bandit": {"name": bandit.name, "data": rows.fingerprint()},
         "likelihood": describe(likelihood),
         "optimiser": describe(optimiser),
-        "net": [describe(one.net) for one in members],
+        "net": [describe(member.net) for member in members],
         "agents": [describe(agent) for agent in agents],
         **asdict(rules),
     }
-    words = torch.tensor([seed_of(key) for key in keys(members)], device=like.device)
-    light, nets = replace(problem.light(), buffers=problem.buffers), members[0].learner.nets
-    game = Game(bandit, agents, light, gradient, rows, words, rules)
+    net_seeds = torch.tensor([seed_of(key) for key in net_keys(members)], device=like.device)
+    light_problem, nets = replace(problem.without_starts(), buffers=problem.buffers), members[0].learner.nets
+    game = Game(bandit, agents, light_problem, gradient, rows, net_seeds, rules)
     rates = [agent.lr if callable(agent.lr) else constant(float(agent.lr)) for agent in agents]
     run = Run(
-        problem=light,
+        problem=light_problem,
         members=Members(len(members), nets),
         gradient=gradient,
         stepper=optimiser.start(gradient),
         collector=LastCollector(gradient),
         source=game,
-        words=words,
-        rates=each_net(rates, nets),
-        kl_weights=each_net([agent.learner.kl_weight for agent in agents], nets),
+        net_seeds=net_seeds,
+        rates=repeat_per_net(rates, nets),
+        kl_weights=repeat_per_net([agent.learner.kl_weight for agent in agents], nets),
         calendar=Calendar(rules.steps, 1, SPAN),
-        data=partial(rows.epoch, 0, words, 0),
+        data=partial(rows.epoch, 0, net_seeds, 0),
     )
-    turns = Turns(run, game, agents, settings["agents"])
-    run.monitor, run.front = turns, turns
-    return run, turns, settings
+    game_monitor = GameMonitor(run, game, agents, settings["agents"])
+    run.monitor, run.reporter = game_monitor, game_monitor
+    return run, game_monitor, settings

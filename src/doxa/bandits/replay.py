@@ -28,7 +28,7 @@ class Replay:
         """How many there are once the thing of this number is in."""
         return (number + 1).clamp_max(self.size)
 
-    def at(self, agents: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+    def look_up(self, agents: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
         """Cells and rewards [K, n] at places of some agents' memories."""
         return self.cells[agents[:, None], places], self.rewards[agents[:, None], places]
 

@@ -9,10 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.bandits.bandit import below
-from doxa.bandits.scene import A_DRAW, DRAWS, MOST_DRAWS, OWN, Deciding, Scene
+from doxa.bandits.agent_context import (
+    DRAW_STREAMS,
+    MOST_DRAWS,
+    POLICY_STREAM,
+    STREAMS_PER_DRAW,
+    ActionSelector,
+    AgentContext,
+)
+from doxa.bandits.bandit import uniform_integers
 from doxa.engine.contracts import State
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput, require_whole
 from doxa.random.philox import Stream, fill_uniform
 
 
@@ -31,48 +38,50 @@ class Thompson:
     draws: int = 1
 
     def __post_init__(self) -> None:
-        if whole("draws", self.draws) > MOST_DRAWS:
+        if require_whole("draws", self.draws) > MOST_DRAWS:
             raise BadInput(f"draws must be at most {MOST_DRAWS} a decision, got {self.draws}")
 
     @property
     def kind(self) -> tuple[Any, ...]:
         return (Thompson,)
 
-    def start(self, scene: Scene, fleet: Sequence[Thompson]) -> Deciding:
-        if not callable(getattr(scene.beliefs, "draw", None)):
+    def start(self, context: AgentContext, fleet: Sequence[Thompson]) -> ActionSelector:
+        if not callable(getattr(context.beliefs, "draw", None)):
             raise BadInput(
-                f"Thompson sampling needs draws from what is believed, and {type(scene.beliefs).__name__} has no "
+                f"Thompson sampling needs draws from what is believed, and {type(context.beliefs).__name__} has no "
                 "draw(stream); use a learner of doxa.learners, or the greedy policy"
             )
-        return ThompsonAtWork(scene, [own.draws for own in fleet])
+        return ThompsonSelector(context, [policy.draws for policy in fleet])
 
 
-class ThompsonAtWork:
+class ThompsonSelector:
     """Agents that draw weights for every decision, as often as the one that draws most; each heeds its own number."""
 
-    def __init__(self, scene: Scene, draws: Sequence[int]) -> None:
-        self.scene, self.draws = scene, max(draws)
-        counts = torch.tensor(draws, device=scene.inputs.device)
-        self.heeds = torch.arange(self.draws, device=counts.device)[:, None] < counts  # [S, M]
+    def __init__(self, context: AgentContext, draws: Sequence[int]) -> None:
+        self.context, self.draws = context, max(draws)
+        counts = torch.tensor(draws, device=context.inputs.device)
+        self.draw_mask = torch.arange(self.draws, device=counts.device)[:, None] < counts  # [S, M]
 
     def choose(self, x: Tensor, stream: Stream) -> Tensor:
-        scene = self.scene
-        x = scene.of_nets(x)
-        drawn = [scene.beliefs.draw(stream.other(DRAWS + A_DRAW * s)) for s in range(self.draws)]
-        expected = torch.stack([scene.rewards(flat, x) for flat in drawn])
-        if scene.nets > 1:
-            expected = self._members(expected, stream)
-        return torch.where(self.heeds[:, :, None], expected, 0).sum(0).argmax(1)
+        context = self.context
+        x = context.repeat_per_net(x)
+        weight_draws = [
+            context.beliefs.draw(stream.with_number(DRAW_STREAMS + STREAMS_PER_DRAW * s)) for s in range(self.draws)
+        ]
+        expected = torch.stack([context.rewards(flat, x) for flat in weight_draws])
+        if context.nets > 1:
+            expected = self._choose_members(expected, stream)
+        return torch.where(self.draw_mask[:, :, None], expected, 0).sum(0).argmax(1)
 
-    def _members(self, expected: Tensor, stream: Stream) -> Tensor:
+    def _choose_members(self, expected: Tensor, stream: Stream) -> Tensor:
         """Of what an ensemble's nets expect in each draw [S, K, A], that of one member of each agent [S, M, A]."""
-        scene = self.scene
-        u = torch.empty(scene.agents, self.draws, device=expected.device)
-        fill_uniform(u, Stream(stream.seeds[:: scene.nets], stream.step, OWN))
-        member = below(u.T, torch.full_like(u.T, scene.nets, dtype=torch.int64))
-        each = expected.view(self.draws, scene.agents, scene.nets, -1)
-        index = member[:, :, None, None].expand(-1, -1, 1, each.shape[-1])
-        return each.gather(2, index)[:, :, 0]
+        context = self.context
+        u = torch.empty(context.agents, self.draws, device=expected.device)
+        fill_uniform(u, Stream(stream.seeds[:: context.nets], stream.step, POLICY_STREAM))
+        member = uniform_integers(u.T, torch.full_like(u.T, context.nets, dtype=torch.int64))
+        by_member = expected.view(self.draws, context.agents, context.nets, -1)
+        index = member[:, :, None, None].expand(-1, -1, 1, by_member.shape[-1])
+        return by_member.gather(2, index)[:, :, 0]
 
     def refresh(self, count: Tensor) -> None:
         pass

@@ -10,12 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.collectors.statistics import WithBuffers, every_last, refreshed_buffers, require_some, require_weights
+from doxa.collectors.statistics import (
+    BeliefsWithBuffers,
+    every_nth_step,
+    refresh_buffers,
+    require_some_steps,
+    require_weights,
+)
 from doxa.contracts import Batch
 from doxa.engine.context import StepContext
-from doxa.engine.contracts import Beliefs, Gradient, Journey, State
+from doxa.engine.contracts import Beliefs, CollectorSetup, Gradient, State
 from doxa.engine.states import restore
-from doxa.errors import require_share, whole
+from doxa.errors import require_share, require_whole
 
 
 @dataclass(frozen=True)
@@ -36,30 +42,32 @@ class Average:
     def __post_init__(self) -> None:
         require_share("start_at", self.start_at)
         if self.every is not None:
-            whole("every", self.every)
+            require_whole("every", self.every)
 
-    def start(self, gradient: Gradient, journey: Journey) -> AverageCollector:
+    def start(self, gradient: Gradient, setup: CollectorSetup) -> AverageCollector:
         """Nothing averaged yet."""
         require_weights(gradient, "an average")
-        found = AverageCollector(self, gradient, journey)
-        require_some(found.moments(range(journey.steps)), journey.steps, found.every, "average", "start_at or every")
-        return found
+        collector = AverageCollector(self, gradient, setup)
+        require_some_steps(
+            collector.moments(range(setup.steps)), setup.steps, collector.every, "average", "start_at or every"
+        )
+        return collector
 
 
 class AverageCollector:
     """Sums of the parameters in double precision, and how many there are of each net."""
 
-    def __init__(self, settings: Average, gradient: Gradient, journey: Journey) -> None:
-        self.gradient, self.journey = gradient, journey
-        self.every = journey.epoch if settings.every is None else settings.every
-        self.first = int(settings.start_at * journey.steps)
+    def __init__(self, settings: Average, gradient: Gradient, setup: CollectorSetup) -> None:
+        self.gradient, self.setup = gradient, setup
+        self.every = setup.epoch if settings.every is None else settings.every
+        self.first = int(settings.start_at * setup.steps)
         self.sums = {p.name: torch.zeros_like(p.values, dtype=torch.float64) for p in gradient.parameters}
         nets = len(gradient.parameters[0].values)
         self.counts = torch.zeros(nets, 1, dtype=torch.float64, device=gradient.parameters[0].values.device)
         self.buffers: dict[int, dict[str, Tensor]] = {}  # of nets that are done
 
     def moments(self, span: range) -> Collection[int]:
-        return every_last(span, self.first, self.every)
+        return every_nth_step(span, self.first, self.every)
 
     @torch.no_grad()
     def observe(self, context: StepContext) -> None:
@@ -72,10 +80,10 @@ class AverageCollector:
         pass
 
     def finish(self, nets: Sequence[int], data: Callable[[], Iterator[Batch]]) -> None:
-        seen = [k for k in nets if bool(self.counts[k] > 0)]
-        if len(seen) < len(nets):
+        averaged_nets = [k for k in nets if bool(self.counts[k] > 0)]
+        if len(averaged_nets) < len(nets):
             warnings.warn("it ended before averaging began, at its last weights: lower start_at", stacklevel=2)
-        self.buffers |= refreshed_buffers(self.journey.problem, self._beliefs(), seen, data)
+        self.buffers |= refresh_buffers(self.setup.problem, self._beliefs(), averaged_nets, data)
 
     def _beliefs(self) -> Beliefs:
         means = {
@@ -88,7 +96,7 @@ class AverageCollector:
 
     def beliefs(self) -> Beliefs:
         """At the mean; of a net that was not observed yet, at its weights."""
-        return WithBuffers(self._beliefs(), self.buffers)
+        return BeliefsWithBuffers(self._beliefs(), self.buffers)
 
     def state(self) -> State:
         sums = {f"sums.{k}": t for k, t in self.sums.items()}

@@ -22,8 +22,8 @@ class BestCollector:
     def __init__(self, gradient: Gradient, inner: Collector) -> None:
         self.gradient, self.inner = gradient, inner
         self.moments, self.observe, self.beliefs = inner.moments, inner.observe, inner.beliefs
-        self.kept: dict[str, Tensor] = {}  # rows [K, ·]
-        self.known: set[int] = set()  # nets that have a best
+        self.best_tensors: dict[str, Tensor] = {}  # rows [K, ·]
+        self.nets_with_best: set[int] = set()  # nets that have a best
 
     moments: Callable[[range], Collection[int]]
     observe: Callable[[StepContext], None]
@@ -35,29 +35,33 @@ class BestCollector:
     @torch.no_grad()
     def improved(self, nets: Sequence[int]) -> None:
         for name, tensor in self._tensors().items():
-            if name not in self.kept:
-                self.kept[name] = tensor.clone()
+            if name not in self.best_tensors:
+                self.best_tensors[name] = tensor.clone()
             for k in nets:
-                self.kept[name][k] = tensor[k]
-        self.known.update(nets)
+                self.best_tensors[name][k] = tensor[k]
+        self.nets_with_best.update(nets)
 
     @torch.no_grad()
     def finish(self, nets: Sequence[int], data: Callable[[], Iterator[Batch]]) -> None:
         """Put nets back to the best that they have been."""
         for name, tensor in self._tensors().items():
-            for k in self.known.intersection(nets):
-                tensor[k] = self.kept[name][k]
+            for k in self.nets_with_best.intersection(nets):
+                tensor[k] = self.best_tensors[name][k]
         self.inner.finish(nets, data)
 
     def state(self) -> State:
         inner = self.inner.state()
-        kept = {f"best.{k}": t for k, t in self.kept.items()} | {f"inner.{k}": t for k, t in inner.kept.items()}
+        tensors = {f"best.{k}": t for k, t in self.best_tensors.items()} | {
+            f"inner.{k}": t for k, t in inner.held.items()
+        }
         moving = {f"inner.{k}": t for k, t in inner.moving.items()}
-        return State(kept, moving, {"known": sorted(self.known), "inner": dict(inner.numbers)})
+        return State(tensors, moving, {"known": sorted(self.nets_with_best), "inner": dict(inner.numbers)})
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         like = self.gradient.parameters[0].values
-        self.kept = {k.removeprefix("best."): t.to(like.device) for k, t in tensors.items() if k.startswith("best.")}
-        self.known = set(numbers.get("known", ()))
-        own = {k.removeprefix("inner."): t for k, t in tensors.items() if k.startswith("inner.")}
-        self.inner.load(own, numbers.get("inner", {}))
+        self.best_tensors = {
+            k.removeprefix("best."): t.to(like.device) for k, t in tensors.items() if k.startswith("best.")
+        }
+        self.nets_with_best = set(numbers.get("known", ()))
+        inner_tensors = {k.removeprefix("inner."): t for k, t in tensors.items() if k.startswith("inner.")}
+        self.inner.load(inner_tensors, numbers.get("inner", {}))

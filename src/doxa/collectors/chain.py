@@ -13,17 +13,17 @@ from zlib import crc32
 import torch
 from torch import Tensor, nn
 
-from doxa.collectors.statistics import every_last, require_some, require_weights
+from doxa.collectors.statistics import every_nth_step, require_some_steps, require_weights
 from doxa.contracts import Batch, Estimate, Posterior
 from doxa.engine.context import StepContext
-from doxa.engine.contracts import Beliefs, Gradient, Journey, State
-from doxa.errors import BadInput, BrokenFile, require_share, whole
+from doxa.engine.contracts import Beliefs, CollectorSetup, Gradient, State
+from doxa.errors import BadInput, BrokenFile, require_share, require_whole
 from doxa.posteriors.samples import Samples
 from doxa.random.philox import Stream
 from doxa.storage.sample_store import SampleStore, blocks
-from doxa.weights.layout import learning_modes
+from doxa.weights.layout import learning_flags
 
-STAGED = {"cpu": 1 << 18, "cuda": 1 << 20}  # numbers that wait in memory before they are written
+STAGED_NUMBERS = {"cpu": 1 << 18, "cuda": 1 << 20}  # numbers that wait in memory before they are written
 BUFFERS = "buffers."
 
 
@@ -45,71 +45,73 @@ class Chain:
     def __post_init__(self) -> None:
         require_share("burn_in", self.burn_in)
         if self.thinning is not None:
-            whole("thinning", self.thinning)
+            require_whole("thinning", self.thinning)
 
-    def start(self, gradient: Gradient, journey: Journey) -> ChainCollector:
+    def start(self, gradient: Gradient, setup: CollectorSetup) -> ChainCollector:
         """Chains without a state."""
         require_weights(gradient, "a sample")
         if len(gradient.parameters) > 1:
             raise BadInput("samples are kept of one vector of weights a net; this learner has several")
-        if self.on_disk and journey.folder is None:
+        if self.on_disk and setup.folder is None:
             raise BadInput("samples on disk need a folder: pass checkpoint=, or keep them in memory with on_disk=False")
-        found = ChainCollector(self, gradient, journey)
-        require_some(found.moments(range(journey.steps)), journey.steps, found.every, "sample", "burn_in or thinning")
-        return found
+        collector = ChainCollector(self, gradient, setup)
+        require_some_steps(
+            collector.moments(range(setup.steps)), setup.steps, collector.every, "sample", "burn_in or thinning"
+        )
+        return collector
 
 
 class ChainCollector:
     """K chains: rows [W] of weights and statistics, in memory as [K, W] each, or in a store for each net."""
 
-    def __init__(self, settings: Chain, gradient: Gradient, journey: Journey) -> None:
-        self.settings, self.gradient, self.journey = settings, gradient, journey
-        (own,) = gradient.parameters
-        self.values = own.values
-        self.every = journey.epoch if settings.thinning is None else settings.thinning
-        self.first = int(settings.burn_in * journey.steps)
-        self.moving = _moving(journey.problem.net, gradient)
-        self.slots = tuple((name, tuple(b.shape[1:])) for name, b in self.moving.items())
+    def __init__(self, settings: Chain, gradient: Gradient, setup: CollectorSetup) -> None:
+        self.settings, self.gradient, self.setup = settings, gradient, setup
+        (parameter,) = gradient.parameters
+        self.values = parameter.values
+        self.every = setup.epoch if settings.thinning is None else settings.thinning
+        self.first = int(settings.burn_in * setup.steps)
+        self.moving_buffers = _moving_buffers(setup.problem.net, gradient)
+        self.slots = tuple((name, tuple(b.shape[1:])) for name, b in self.moving_buffers.items())
         columns = self.values.shape[1] + sum(prod(shape) for _, shape in self.slots)
-        self.kept: list[Tensor] = []  # [K, W] each: all of them, or those that wait to be written
-        self.room = max(1, STAGED[self.values.device.type] // (len(self.values) * columns))
-        self.columns, self.written = columns, 0
+        self.samples_in_memory: list[Tensor] = []  # [K, W] each: all of them, or those that wait to be written
+        self.max_rows_in_memory = max(1, STAGED_NUMBERS[self.values.device.type] // (len(self.values) * columns))
+        self.columns, self.rows_written = columns, 0
         self.stores: list[SampleStore] = []
-        self.sums = [0] * len(self.values)  # a checksum of all that each store holds
+        self.checksums = [0] * len(self.values)  # a checksum of all that each store holds
 
     def __getstate__(self) -> dict[str, Any]:
         raise BadInput("chains are not copied to other processes: sample with workers of another kind")
 
     def moments(self, span: range) -> Collection[int]:
-        return every_last(span, self.first, self.every)
+        return every_nth_step(span, self.first, self.every)
 
     @torch.no_grad()
     def observe(self, context: StepContext) -> None:
         nets = len(self.values)
-        self.kept.append(
-            torch.cat([self.values, *(b.reshape(nets, -1).to(self.values) for b in self.moving.values())], 1)
+        self.samples_in_memory.append(
+            torch.cat([self.values, *(b.reshape(nets, -1).to(self.values) for b in self.moving_buffers.values())], 1)
         )
-        if self.settings.on_disk and len(self.kept) >= self.room:
+        if self.settings.on_disk and len(self.samples_in_memory) >= self.max_rows_in_memory:
             self._write()
 
     def _path(self, net: int) -> Path:
-        assert self.journey.folder is not None
-        return self.journey.folder / f"samples-{net}.rows"
+        assert self.setup.folder is not None
+        return self.setup.folder / f"samples-{net}.rows"
 
     def _write(self) -> None:
         """Append what waits to the stores."""
-        if not self.kept:
+        if not self.samples_in_memory:
             return
         if not self.stores:
-            self.stores = [self._emptied(net) for net in range(len(self.values))]
-        rows = torch.stack(self.kept, 1)
-        for net, (own, store) in enumerate(zip(rows, self.stores, strict=True)):
-            store.append(own)
-            self.sums[net] = crc32(own.cpu().contiguous().view(torch.uint8).numpy().data, self.sums[net])
-        self.written += len(self.kept)
-        self.kept.clear()
+            self.stores = [self._create_store(net) for net in range(len(self.values))]
+        rows = torch.stack(self.samples_in_memory, 1)
+        for net, (net_rows, store) in enumerate(zip(rows, self.stores, strict=True)):
+            store.append(net_rows)
+            self.checksums[net] = crc32(net_rows.cpu().contiguous().view(torch.uint8).numpy().data, self.checksums[net])
+        self.rows_written += len(self.samples_in_memory)
+        self.samples_in_memory.clear()
 
-    def _emptied(self, net: int) -> SampleStore:
+    def _create_store(self, net: int) -> SampleStore:
         """A store without rows: what a run that has no checkpoint of them left behind is written over, if it fits."""
         path = self._path(net)
         with suppress(BrokenFile):
@@ -120,16 +122,16 @@ class ChainCollector:
         path.unlink(missing_ok=True)
         return SampleStore.create(path, self.columns, self.values.dtype)
 
-    def _reopened(self, net: int) -> SampleStore:
+    def _reopen_store(self, net: int) -> SampleStore:
         """The store that the checkpoint tells of, cut off where it ends there."""
         store = SampleStore.open(self._path(net))
         if (store.columns, store.dtype) != (self.columns, self.values.dtype):
             raise BrokenFile(f"{store.path} holds samples of another net; restore the one that belongs to this run")
-        store.truncate(self.written)
-        found = 0
+        store.truncate(self.rows_written)
+        checksum = 0
         for start, stop in blocks(store):
-            found = crc32(store.read(start, stop).view(torch.uint8).numpy().data, found)
-        if found != self.sums[net]:
+            checksum = crc32(store.read(start, stop).view(torch.uint8).numpy().data, checksum)
+        if checksum != self.checksums[net]:
             raise BrokenFile(
                 f"{store.path} holds other samples than those that its checkpoint was written with; restore both from "
                 "one copy"
@@ -149,32 +151,34 @@ class ChainCollector:
 
     def posterior(self, net: int) -> Samples | None:
         """One net's samples, None without any."""
-        random = self.journey.problem.layout.random
-        if not self.kept and not self.written:
+        random = self.setup.problem.layout.random
+        if not self.samples_in_memory and not self.rows_written:
             return None
         if not self.settings.on_disk:
-            return Samples(torch.stack([rows[net] for rows in self.kept]), random, self.slots)
+            return Samples(torch.stack([rows[net] for rows in self.samples_in_memory]), random, self.slots)
         self._write()
-        return Samples(self.stores[net].as_it_stands(), random, self.slots, like=self.values.new_empty(0))
+        return Samples(self.stores[net].snapshot(), random, self.slots, like=self.values.new_empty(0))
 
     def state(self) -> State:
-        rows = {} if not self.kept else {"rows": torch.stack(self.kept)}
-        return State(rows, numbers={"written": self.written, "first": self.first, "sums": list(self.sums)})
+        rows = {} if not self.samples_in_memory else {"rows": torch.stack(self.samples_in_memory)}
+        return State(rows, numbers={"written": self.rows_written, "first": self.first, "sums": list(self.checksums)})
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        self.kept = [] if "rows" not in tensors else [*tensors["rows"].to(self.values.device).unbind(0)]
-        self.written = numbers["written"]
-        if self.kept or self.written:  # what has begun has begun, however many epochs there are to be now
+        self.samples_in_memory = [] if "rows" not in tensors else [*tensors["rows"].to(self.values.device).unbind(0)]
+        self.rows_written = numbers["written"]
+        if (
+            self.samples_in_memory or self.rows_written
+        ):  # what has begun has begun, however many epochs there are to be now
             self.first = numbers["first"]
-        self.sums = list(numbers["sums"])
-        self.stores = [self._reopened(k) for k in range(len(self.values))] if self.written else []
+        self.checksums = list(numbers["sums"])
+        self.stores = [self._reopen_store(k) for k in range(len(self.values))] if self.rows_written else []
 
 
 @dataclass(frozen=True, eq=False)
 class ChainBeliefs:
     """What chains of samples stand for; a draw in the midst of learning is where a chain is."""
 
-    of: ChainCollector
+    collector: ChainCollector
     last: Beliefs
 
     @property
@@ -183,14 +187,14 @@ class ChainBeliefs:
 
     @property
     def noise(self) -> dict[str, str]:
-        varies = {slot.name for slot in self.of.journey.problem.layout.random_slots}
+        varies = {slot.name for slot in self.collector.setup.problem.layout.random_slots}
         return {name: "samples" if name in varies else how for name, how in self.last.noise.items()}
 
     def draw(self, stream: Stream) -> Tensor:
         return self.last.draw(stream)
 
     def posterior(self, net: int) -> Posterior:
-        return self.of.posterior(net) or self.last.posterior(net)
+        return self.collector.posterior(net) or self.last.posterior(net)
 
     def buffers(self, net: int) -> tuple[dict[str, Tensor], ...]:
         return self.last.buffers(net)
@@ -200,10 +204,10 @@ class ChainBeliefs:
         return self.last.complexities(nets)
 
 
-def _moving(net: nn.Module, gradient: Gradient) -> dict[str, Tensor]:
+def _moving_buffers(net: nn.Module, gradient: Gradient) -> dict[str, Tensor]:
     """The float buffers [K, ·] of modules that learn, by name: what may differ from sample to sample."""
-    found = {k.removeprefix(BUFFERS): b for k, b in gradient.state().tensors.items() if k.startswith(BUFFERS)}
-    modes = learning_modes(net)
+    buffers = {k.removeprefix(BUFFERS): b for k, b in gradient.state().tensors.items() if k.startswith(BUFFERS)}
+    modes = learning_flags(net)
     learns = {name: modes[m] for name, m in net.named_modules()}
-    owned = {name for name, _ in net.named_buffers() if learns[name.rpartition(".")[0]]}
-    return {name: b for name, b in found.items() if name in owned and b.is_floating_point()}
+    learning_buffers = {name for name, _ in net.named_buffers() if learns[name.rpartition(".")[0]]}
+    return {name: b for name, b in buffers.items() if name in learning_buffers and b.is_floating_point()}

@@ -10,14 +10,14 @@ from torch import Tensor
 
 from doxa.contracts import Batch
 from doxa.engine.context import StepContext
-from doxa.engine.contracts import Beliefs, Gradient, Journey, State
+from doxa.engine.contracts import Beliefs, CollectorSetup, Gradient, State
 
 
 @dataclass(frozen=True)
 class Last:
     """What the parameters are when the last step is done."""
 
-    def start(self, gradient: Gradient, journey: Journey) -> LastCollector:
+    def start(self, gradient: Gradient, setup: CollectorSetup) -> LastCollector:
         """Nothing to keep."""
         return LastCollector(gradient)
 

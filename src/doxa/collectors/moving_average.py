@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.collectors.statistics import WithBuffers, refreshed_buffers, require_weights
+from doxa.collectors.statistics import BeliefsWithBuffers, refresh_buffers, require_weights
 from doxa.contracts import Batch
 from doxa.engine.context import StepContext
-from doxa.engine.contracts import Beliefs, Gradient, Journey, State
+from doxa.engine.contracts import Beliefs, CollectorSetup, Gradient, State
 from doxa.engine.states import restore
 from doxa.errors import require_share
 
@@ -33,17 +33,17 @@ class MovingAverage:
     def __post_init__(self) -> None:
         require_share("decay", self.decay)
 
-    def start(self, gradient: Gradient, journey: Journey) -> MovingAverageCollector:
+    def start(self, gradient: Gradient, setup: CollectorSetup) -> MovingAverageCollector:
         """Nothing averaged yet."""
         require_weights(gradient, "a moving average")
-        return MovingAverageCollector(self, gradient, journey)
+        return MovingAverageCollector(self, gradient, setup)
 
 
 class MovingAverageCollector:
     """Decaying sums of the parameters, and how many steps each net has taken; part of a recorded step."""
 
-    def __init__(self, settings: MovingAverage, gradient: Gradient, journey: Journey) -> None:
-        self.decay, self.gradient, self.journey = settings.decay, gradient, journey
+    def __init__(self, settings: MovingAverage, gradient: Gradient, setup: CollectorSetup) -> None:
+        self.decay, self.gradient, self.setup = settings.decay, gradient, setup
         self.sums = {p.name: torch.zeros_like(p.values) for p in gradient.parameters}
         nets = len(gradient.parameters[0].values)
         self.counts = torch.zeros(nets, 1, dtype=torch.float64, device=gradient.parameters[0].values.device)
@@ -56,16 +56,16 @@ class MovingAverageCollector:
     def observe(self, context: StepContext) -> None:
         awake = context.awake()
         for p in self.gradient.parameters:
-            own = self.sums[p.name]
-            own.copy_(torch.where(awake, torch.lerp(p.values, own, self.decay), own))
+            running_sum = self.sums[p.name]
+            running_sum.copy_(torch.where(awake, torch.lerp(p.values, running_sum, self.decay), running_sum))
         self.counts += awake
 
     def improved(self, nets: Sequence[int]) -> None:
         pass
 
     def finish(self, nets: Sequence[int], data: Callable[[], Iterator[Batch]]) -> None:
-        seen = [k for k in nets if bool(self.counts[k] > 0)]
-        self.buffers |= refreshed_buffers(self.journey.problem, self._beliefs(), seen, data)
+        averaged_nets = [k for k in nets if bool(self.counts[k] > 0)]
+        self.buffers |= refresh_buffers(self.setup.problem, self._beliefs(), averaged_nets, data)
 
     def _beliefs(self) -> Beliefs:
         share = 1 - self.decay**self.counts
@@ -77,7 +77,7 @@ class MovingAverageCollector:
 
     def beliefs(self) -> Beliefs:
         """At the mean; of a net that was not observed yet, at its weights."""
-        return WithBuffers(self._beliefs(), self.buffers)
+        return BeliefsWithBuffers(self._beliefs(), self.buffers)
 
     def state(self) -> State:
         return State({**{f"sums.{k}": t for k, t in self.sums.items()}, "counts": self.counts})

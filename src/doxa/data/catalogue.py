@@ -11,7 +11,7 @@ from typing import Any
 from doxa.data.card import Card
 from doxa.data.dataset import Dataset
 from doxa.data.download import Progress, download
-from doxa.data.files import folders, located
+from doxa.data.files import data_folders, locate
 from doxa.data.series import Series
 from doxa.data.sets.cifar10 import CARD as CIFAR10
 from doxa.data.sets.cifar10 import cifar10
@@ -36,7 +36,7 @@ from doxa.data.sets.two_moons import two_moons
 from doxa.data.sets.uci_regression import CARDS as UCI_REGRESSION
 from doxa.data.sets.uci_regression import uci_regression
 from doxa.data.tabular import Tabular
-from doxa.errors import BadInput, nearest
+from doxa.errors import BadInput, did_you_mean
 
 Loader = Callable[..., Dataset | Curve | Tabular | Series]
 
@@ -50,11 +50,11 @@ ENTRIES: tuple[tuple[Card, Loader], ...] = (
     (MUSHROOM, mushroom),
     (IONOSPHERE, ionosphere),
     (PIMA_DIABETES, pima_diabetes),
-    *((known, functools.partial(uci_regression, name)) for name, known in UCI_REGRESSION.items()),
-    *((known, functools.partial(temperature, city)) for city, known in TEMPERATURE.items()),
+    *((entry_card, functools.partial(uci_regression, name)) for name, entry_card in UCI_REGRESSION.items()),
+    *((entry_card, functools.partial(temperature, city)) for city, entry_card in TEMPERATURE.items()),
 )
-TABLE: dict[str, Loader] = {known.name: loader for known, loader in ENTRIES}
-_CARDS = {known.name: known for known, _ in ENTRIES}
+TABLE: dict[str, Loader] = {entry_card.name: loader for entry_card, loader in ENTRIES}
+_CARDS = {entry_card.name: entry_card for entry_card, _ in ENTRIES}
 
 
 def cards() -> list[Card]:
@@ -65,25 +65,25 @@ def cards() -> list[Card]:
 def card(name: str) -> Card:
     """What is known of a data set: size, licence, source and files."""
     if name not in _CARDS:
-        raise BadInput(f"there is no data set {name!r}{nearest(str(name), _CARDS, most=40)}")
+        raise BadInput(f"there is no data set {name!r}{did_you_mean(str(name), _CARDS, most=40)}")
     return _CARDS[name]
 
 
 def load(name: str, /, **options: Any) -> Dataset | Curve | Tabular | Series:
     """A data set, from DOXA_DATA or the cache; never from the network. The options are those of its own function."""
     loader = TABLE[card(name).name]
-    known = inspect.signature(loader).parameters
+    parameters = inspect.signature(loader).parameters
     for option in options:
-        if option not in known:
-            takes = f"its options are {', '.join(known)}" if known else "it has none"
-            raise BadInput(f"{name} has no option {option!r}; {takes}")
+        if option not in parameters:
+            accepted = f"its options are {', '.join(parameters)}" if parameters else "it has none"
+            raise BadInput(f"{name} has no option {option!r}; {accepted}")
     return loader(**options)
 
 
 def path(name: str) -> list[Path]:
     """Where the files of a data set are, or, where they are missing, belong; none for one that needs no files."""
-    folder = folders()[0]
-    return [place for file in card(name).files for place in located(file) or [folder / file.path]]
+    folder = data_folders()[0]
+    return [file_path for file in card(name).files for file_path in locate(file) or [folder / file.path]]
 
 
 def get(name: str, progress: Progress | None = None, timeout: float = 30.0) -> list[Path]:
@@ -91,8 +91,8 @@ def get(name: str, progress: Progress | None = None, timeout: float = 30.0) -> l
 
     progress: called with the file and the bytes of it so far;  timeout: the seconds to wait for an answer
     """
-    folder = folders()[0]
+    folder = data_folders()[0]
     for file in card(name).files:
-        if not located(file):
+        if not locate(file):
             download(file, folder / file.path, progress, timeout)
     return path(name)

@@ -25,9 +25,9 @@ class Dataset:
 
     def images(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The training and the test images as x / maximum: float32 [N, C, H, W] in [0, 1]."""
-        return _scaled(self.x_train, self.maximum), _scaled(self.x_test, self.maximum)
+        return _scale(self.x_train, self.maximum), _scale(self.x_test, self.maximum)
 
 
-def _scaled(x: NDArray[np.uint8], maximum: int) -> NDArray[np.float32]:
+def _scale(x: NDArray[np.uint8], maximum: int) -> NDArray[np.float32]:
     with_channels = x if x.ndim == 4 else x[:, None]
     return np.divide(with_channels, maximum, dtype=np.float32)

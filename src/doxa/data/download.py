@@ -26,75 +26,75 @@ def download(file: File, target: Path, progress: Progress | None = None, timeout
     progress: called with the file and the bytes so far;  timeout: the seconds to wait for an answer or the next bytes
     """
     require_positive("timeout", timeout)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    with _writing(target):
+    partial_file = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    with _explain_write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        digest, done = hashlib.sha256(), 0
-        with _opened(part, target) as out:
+        digest, received = hashlib.sha256(), 0
+        with _create_file(partial_file, target) as out:
             for block in _blocks(file, target, timeout):
-                with _writing(target):
+                with _explain_write_errors(target):
                     _write(out, block)
                 digest.update(block)
-                done += len(block)
+                received += len(block)
                 if progress is not None:
-                    progress(file, done)
-            with _writing(target):
+                    progress(file, received)
+            with _explain_write_errors(target):
                 os.fsync(out)
-        _verify(file, part, digest.hexdigest())
-        with _writing(target):
-            part.replace(target)
+        _verify_file(file, partial_file, digest.hexdigest())
+        with _explain_write_errors(target):
+            partial_file.replace(target)
     finally:
-        part.unlink(missing_ok=True)
+        partial_file.unlink(missing_ok=True)
     return target
 
 
 def _blocks(file: File, target: Path, timeout: float) -> Iterator[bytes]:
     request = urllib.request.Request(file.url, headers={"User-Agent": f"doxa/{VERSION}"})
-    done = 0
+    received = 0
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as answer:
-            promised = int(answer.headers.get("Content-Length") or file.bytes)
-            while block := answer.read(BLOCK):
-                done += len(block)
-                if done > promised:
-                    raise http.client.HTTPException(f"the answer goes on after the {promised} bytes expected")
+        with urllib.request.urlopen(request, timeout=timeout) as response:
+            expected = int(response.headers.get("Content-Length") or file.bytes)
+            while block := response.read(BLOCK):
+                received += len(block)
+                if received > expected:
+                    raise http.client.HTTPException(f"the answer goes on after the {expected} bytes expected")
                 yield block
-        if done < promised:
-            raise http.client.HTTPException(f"the answer ended after {done} of {promised} bytes")
+        if received < expected:
+            raise http.client.HTTPException(f"the answer ended after {received} of {expected} bytes")
     except urllib.error.HTTPError as error:
-        raise _failed(file, target, f"the server answered {error.code} {error.reason}") from error
+        raise _download_error(file, target, f"the server answered {error.code} {error.reason}") from error
     except urllib.error.URLError as error:
-        raise _failed(file, target, _reason(error.reason, timeout)) from error
+        raise _download_error(file, target, _reason(error.reason, timeout)) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _failed(file, target, _reason(error, timeout)) from error
+        raise _download_error(file, target, _reason(error, timeout)) from error
 
 
 def _reason(error: object, timeout: float) -> str:
     return f"no answer for {timeout:g} s" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
 
 
-def _failed(file: File, target: Path, reason: str) -> BrokenFile:
+def _download_error(file: File, target: Path, reason: str) -> BrokenFile:
     return BrokenFile(
         f"{file.url} could not be fetched: {reason}; try again, or get the file some other way and put it at {target}"
     )
 
 
-def _verify(file: File, part: Path, found: str) -> None:
-    if file.sha256 is not None and found != file.sha256:
+def _verify_file(file: File, partial_file: Path, digest: str) -> None:
+    if file.sha256 is not None and digest != file.sha256:
         raise BrokenFile(
-            f"{file.url} is not the file it should be: its SHA-256 is {found}, expected {file.sha256}; "
+            f"{file.url} is not the file it should be: its SHA-256 is {digest}, expected {file.sha256}; "
             "nothing was kept; try again, or get the file from elsewhere"
         )
     if file.check is not None:
         try:
-            file.check(part)
+            file.check(partial_file)
         except BrokenFile as error:
             raise BrokenFile(f"{file.url} is not the file it should be, and nothing was kept: {error}") from error
 
 
 @contextlib.contextmanager
-def _writing(target: Path) -> Iterator[None]:
+def _explain_write_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -105,14 +105,14 @@ def _writing(target: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(part: Path, target: Path) -> Iterator[int]:
+def _create_file(partial_file: Path, target: Path) -> Iterator[int]:
     # A bare descriptor: a buffered file that cannot write fails a second time when it is closed.
-    with _writing(target):
-        out = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with _explain_write_errors(target):
+        descriptor = os.open(partial_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        yield out
+        yield descriptor
     finally:
-        os.close(out)
+        os.close(descriptor)
 
 
 def _write(out: int, block: bytes) -> None:

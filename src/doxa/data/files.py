@@ -10,66 +10,75 @@ from doxa.data.card import File
 from doxa.errors import BadInput, BrokenFile
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """The folder of data sets in the user's cache; it need not exist."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "doxa" / "data"
 
 
-def folders() -> list[Path]:
+def data_folders() -> list[Path]:
     """The folders to look in, in order and absolute; new files belong in the first."""
-    named = os.environ.get("DOXA_DATA", "")
-    if not named:
-        return [cache()]
-    path = Path(os.path.expanduser(named)).absolute()
+    named_folder = os.environ.get("DOXA_DATA", "")
+    if not named_folder:
+        return [cache_folder()]
+    path = Path(os.path.expanduser(named_folder)).absolute()
     if not path.is_dir():
         raise BadInput(f"DOXA_DATA names {path}, which is no folder; create it or set DOXA_DATA to another")
-    return [path, cache()]
+    return [path, cache_folder()]
 
 
-def first(*places: str) -> Path | None:
-    """The first of `places`, relative to the folders, that is a file."""
-    return next((path for folder in folders() for place in places if (path := folder / place).is_file()), None)
+def first_existing(*relative_paths: str) -> Path | None:
+    """The first of `relative_paths`, relative to the folders, that is a file."""
+    return next(
+        (
+            path
+            for folder in data_folders()
+            for relative_path in relative_paths
+            if (path := folder / relative_path).is_file()
+        ),
+        None,
+    )
 
 
-def located(file: File) -> list[Path]:
+def locate(file: File) -> list[Path]:
     """The file, or all those that serve instead of it; empty where neither is complete in one folder."""
-    for folder in folders():
+    for folder in data_folders():
         for group in ((file.path,), *file.instead):
-            paths = [folder / place for place in group]
+            paths = [folder / relative_path for relative_path in group]
             if all(path.is_file() for path in paths):
                 return paths
     return []
 
 
-def find(*places: str, name: str, source: str) -> Path:
-    """The first of `places` that is a file of the set `name`; the error where none is says what to put where."""
-    found = first(*places)
-    if found is None:
-        raise missing(places, name, source)
-    return found
+def find_path(*relative_paths: str, name: str, source: str) -> Path:
+    """The first of `relative_paths` that is a file of the set `name`; an error where none is says what to put where."""
+    path = first_existing(*relative_paths)
+    if path is None:
+        raise missing_file_error(relative_paths, name, source)
+    return path
 
 
 def find_file(file: File, name: str) -> Path:
     """The file of the set `name`, or the one that serves instead of it."""
-    return find(file.path, *(place for (place,) in file.instead), name=name, source=file.url)
+    return find_path(file.path, *(relative_path for (relative_path,) in file.instead), name=name, source=file.url)
 
 
-def missing(places: Sequence[str], name: str, source: str) -> BadInput:
+def missing_file_error(relative_paths: Sequence[str], name: str, source: str) -> BadInput:
     """The error that says which file of the set `name` to put where, and how to fetch it."""
-    here, *elsewhere = folders()
-    wanted, *others = (str(here / place) for place in places)
-    instead = f" (or {' or '.join(others)})" if others else ""
-    looked = (
-        f"the cache {elsewhere[0]} does not hold it either"
-        if elsewhere
+    folder, *other_folders = data_folders()
+    expected_path, *alternatives = (str(folder / relative_path) for relative_path in relative_paths)
+    instead = f" (or {' or '.join(alternatives)})" if alternatives else ""
+    search_note = (
+        f"the cache {other_folders[0]} does not hold it either"
+        if other_folders
         else "DOXA_DATA is not set; set it to keep data sets in a folder of your own, e.g. export DOXA_DATA=$HOME/data"
     )
     return BadInput(
-        f"the file {wanted}{instead} is missing; put it there, from {source}, or run: doxa data get {name} ({looked})"
+        f"the file {expected_path}{instead} is missing; put it there, from {source}, or run: doxa data get {name} "
+        f"({search_note})"
     )
 
 
-def read(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """All bytes of a file."""
     try:
         return path.read_bytes()
@@ -77,6 +86,6 @@ def read(path: Path) -> bytes:
         raise BrokenFile(f"{path} cannot be read ({error.strerror}); check the file and its permissions") from error
 
 
-def broken(path: Path, reason: str) -> BrokenFile:
+def broken_file_error(path: Path, reason: str) -> BrokenFile:
     """The error for a file that is there but is not what it should be."""
     return BrokenFile(f"{path} is truncated or not the file it should be: {reason}; get a fresh copy of it")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from doxa.errors import BrokenFile
 
 
-def checked(labels: NDArray[np.uint8], path: Path, count: int, classes: int) -> NDArray[np.int64]:
+def check_labels(labels: NDArray[np.uint8], path: Path, count: int, classes: int) -> NDArray[np.int64]:
     """Labels [count], each below `classes`, as int64; or an error that names the file they came from."""
     if labels.shape != (count,):
         raise BrokenFile(

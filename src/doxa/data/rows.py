@@ -30,38 +30,38 @@ class Batch:
     others: tuple[Batch, ...] = ()
 
 
-def each(x: Inputs, f: Callable[[Tensor], Tensor]) -> Inputs:
+def map_inputs(x: Inputs, f: Callable[[Tensor], Tensor]) -> Inputs:
     """Apply f to every tensor of the inputs."""
     if isinstance(x, dict):
         return {k: f(v) for k, v in x.items()}
     return tuple(f(v) for v in x) if isinstance(x, tuple) else f(x)
 
 
-def tensors(x: Inputs) -> list[tuple[str, Tensor]]:
+def named_tensors(x: Inputs) -> list[tuple[str, Tensor]]:
     """Every tensor of the inputs with a name for it."""
     if isinstance(x, dict):
         return [(f"x[{k!r}]", v) for k, v in x.items()]
     return [(f"x[{i}]", v) for i, v in enumerate(x)] if isinstance(x, tuple) else [("x", x)]
 
 
-def count(x: Inputs) -> int:
+def row_count(x: Inputs) -> int:
     """How many rows there are."""
-    return tensors(x)[0][1].shape[0]
+    return named_tensors(x)[0][1].shape[0]
 
 
-def take(x: Inputs, index: Tensor | slice | int) -> Inputs:
+def take_rows(x: Inputs, index: Tensor | slice | int) -> Inputs:
     """The rows at an index."""
-    return each(x, lambda t: t[index])
+    return map_inputs(x, lambda t: t[index])
 
 
-def rows_of(batch: Batch, net: int) -> tuple[Inputs, Tensor]:
+def net_rows(batch: Batch, net: int) -> tuple[Inputs, Tensor]:
     """One net's rows of a batch [B, ·]."""
     if batch.others and net > 0:
-        return rows_of(batch.others[net - 1], 0)
-    return take(batch.x, net), batch.y[net]
+        return net_rows(batch.others[net - 1], 0)
+    return take_rows(batch.x, net), batch.y[net]
 
 
-def stacked(inputs: Sequence[Any]) -> Inputs:
+def stack_inputs(inputs: Sequence[Any]) -> Inputs:
     """Rows of several nets or draws as one [K, B, ·]."""
     if isinstance(inputs[0], dict):
         return {k: torch.stack([x[k] for x in inputs]) for k in inputs[0]}
@@ -70,9 +70,9 @@ def stacked(inputs: Sequence[Any]) -> Inputs:
     return torch.stack(list(inputs))
 
 
-def first(x: Inputs, number: int) -> Inputs:
+def first_rows(x: Inputs, number: int) -> Inputs:
     """The first `number` rows, repeated if there are fewer."""
-    return each(x, lambda t: t[torch.arange(number, device=t.device) % t.shape[0]])
+    return map_inputs(x, lambda t: t[torch.arange(number, device=t.device) % t.shape[0]])
 
 
 def as_tensor(value: Any, name: str) -> Tensor:
@@ -93,37 +93,39 @@ def as_inputs(x: Any, like: Tensor) -> Inputs:
         inputs = tuple(as_tensor(v, f"x[{i}]") for i, v in enumerate(x))
     else:
         inputs = as_tensor(x, "x")
-    named = tensors(inputs)
+    named_inputs = named_tensors(inputs)
     parts = x.values() if isinstance(x, dict) else x if isinstance(x, tuple) else [x]
     # Arrays are brought to the net's dtype; a tensor's dtype is its owner's decision.
-    given = {name for (name, _), part in zip(named, parts, strict=True) if isinstance(part, Tensor)}
-    if not named:
+    tensor_names = {name for (name, _), part in zip(named_inputs, parts, strict=True) if isinstance(part, Tensor)}
+    if not named_inputs:
         raise BadInput("x is empty: it must hold at least one tensor")
-    for name, tensor in named:
+    for name, tensor in named_inputs:
         if tensor.dim() == 0 or tensor.shape[0] == 0:
             raise BadInput(f"{name} has shape {tuple(tensor.shape)} and so no rows; give at least one row of data")
-        if tensor.shape[0] != named[0][1].shape[0]:
-            raise BadInput(f"{name} has {tensor.shape[0]} rows but {named[0][0]} has {named[0][1].shape[0]}")
-        if tensor.dtype.is_floating_point and tensor.dtype != like.dtype and name in given:
+        if tensor.shape[0] != named_inputs[0][1].shape[0]:
+            raise BadInput(
+                f"{name} has {tensor.shape[0]} rows but {named_inputs[0][0]} has {named_inputs[0][1].shape[0]}"
+            )
+        if tensor.dtype.is_floating_point and tensor.dtype != like.dtype and name in tensor_names:
             raise BadInput(
                 f"{name} is {tensor.dtype} but the net's weights are {like.dtype}; bring them to one dtype, "
                 f"e.g. {name}.to({like.dtype})"
             )
         require_finite(name, tensor)
-    return each(inputs, lambda t: t.to(like) if t.dtype.is_floating_point else t.to(like.device))
+    return map_inputs(inputs, lambda t: t.to(like) if t.dtype.is_floating_point else t.to(like.device))
 
 
 @contextmanager
-def runnable(x: Inputs, autocast: torch.dtype | None = None) -> Iterator[None]:
+def explain_input_errors(x: Inputs, autocast: torch.dtype | None = None) -> Iterator[None]:
     """Say what the net was given where it cannot run on it."""
     try:
         yield
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         if isinstance(error, DoxaError):
             raise
-        given = ", ".join(f"{name} {tuple(t.shape)} {t.dtype}" for name, t in tensors(x))
-        lower = "" if autocast is None else f" in {autocast}; if it runs without autocast=, leave that out"
-        raise BadInput(f"the net cannot run on {given} (first axis: rows){lower}: {error}") from error
+        inputs_text = ", ".join(f"{name} {tuple(t.shape)} {t.dtype}" for name, t in named_tensors(x))
+        autocast_note = "" if autocast is None else f" in {autocast}; if it runs without autocast=, leave that out"
+        raise BadInput(f"the net cannot run on {inputs_text} (first axis: rows){autocast_note}: {error}") from error
 
 
 def require_finite(name: str, tensor: Tensor) -> None:
@@ -131,9 +133,9 @@ def require_finite(name: str, tensor: Tensor) -> None:
     if not tensor.dtype.is_floating_point or bool(tensor.isfinite().all()):
         return
     bad = ~tensor.isfinite()
-    where = tuple(int(i) for i in bad.nonzero()[0])
+    position = tuple(int(i) for i in bad.nonzero()[0])
     raise BadInput(
-        f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first at {list(where)}; "
+        f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first at {list(position)}; "
         "drop or fill those rows before fitting"
     )
 
@@ -156,17 +158,17 @@ def as_pair(data: Any, like: Tensor, name: str) -> tuple[Inputs, Tensor]:
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise BadInput(f"{name} must be a pair (x, y) of arrays or tensors; got {type(data).__name__}")
     x, y = as_inputs(data[0], like), as_target(data[1], like)
-    if count(x) != y.shape[0]:
-        raise BadInput(f"{name}: x has {count(x)} rows but y has {y.shape[0]}")
+    if row_count(x) != y.shape[0]:
+        raise BadInput(f"{name}: x has {row_count(x)} rows but y has {y.shape[0]}")
     return x, y
 
 
-def joined(parts: list[Any]) -> tuple[Any, Any]:
+def concat_batches(batches: list[Any]) -> tuple[Any, Any]:
     """All batches (x, y) of a loader as one pair."""
-    if not parts or not all(isinstance(p, tuple | list) and len(p) == 2 for p in parts):
+    if not batches or not all(isinstance(p, tuple | list) and len(p) == 2 for p in batches):
         raise BadInput("the validation DataLoader must yield pairs (x, y), and at least one")
-    inputs = [part[0] for part in parts]
-    y = torch.cat([as_tensor(part[1], "y") for part in parts])
+    inputs = [batch[0] for batch in batches]
+    y = torch.cat([as_tensor(batch[1], "y") for batch in batches])
     if isinstance(inputs[0], dict):
         return {k: torch.cat([as_tensor(x[k], "x") for x in inputs]) for k in inputs[0]}, y
     if isinstance(inputs[0], tuple | list):

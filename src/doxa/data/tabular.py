@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput, require_whole
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 Part = tuple[NDArray[Any], NDArray[Any]]
@@ -40,7 +40,7 @@ class Tabular:
         """The rows (x, y) to train on and those to test with, by one of the `splits`."""
         if not self.splits:
             raise BadInput(f"{self.name} has no published splits; cut its {len(self.x)} rows as you see fit")
-        if not 0 <= whole("number", number, least=None) < len(self.splits):
+        if not 0 <= require_whole("number", number, least=None) < len(self.splits):
             raise BadInput(f"{self.name} has no split {number}; its splits are 0 to {len(self.splits) - 1}")
         train, test = self.splits[number]
         return (self.x[train], self.y[train]), (self.x[test], self.y[test])

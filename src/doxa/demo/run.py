@@ -8,9 +8,9 @@ from concurrent.futures import as_completed
 from os import PathLike
 from pathlib import Path
 
-from doxa.demo.contend import contend
-from doxa.demo.workers import held_back, workers
-from doxa.errors import BadInput, whole
+from doxa.demo.evaluate import evaluate_contender
+from doxa.demo.workers import delay_interrupts, worker_pool
+from doxa.errors import BadInput, require_whole
 from doxa.results import Result, write_result
 
 SEEDS = (0, 1, 2)
@@ -23,7 +23,7 @@ FILES = {  # by data set and contender, in the order of the page
     ("curve", "plain net"): "curve-plain.json",
     ("curve", "belief"): "curve-belief.json",
 }
-CORES = 2
+DEFAULT_CORES = 2
 
 Say = Callable[[str], None]
 
@@ -33,7 +33,7 @@ def run(
     say: Say,
     seeds: Sequence[int] = SEEDS,
     epochs: int | None = None,
-    cores: int = CORES,
+    cores: int = DEFAULT_CORES,
 ) -> list[Result]:
     """Learn, judge and report; results and page are written to `folder`, and the results come back.
 
@@ -43,65 +43,69 @@ def run(
     """
     from doxa import report
 
-    seeds, cores, folder = [whole("seeds", seed, least=None) for seed in seeds], whole("cores", cores), Path(folder)
+    seeds, cores, folder = (
+        [require_whole("seeds", seed, least=None) for seed in seeds],
+        require_whole("cores", cores),
+        Path(folder),
+    )
     if not seeds:
         raise BadInput("the demo needs at least one seed")
-    _require_own(folder)
-    found = {}
+    _require_demo_folder(folder)
+    result_by_job = {}
     # The beliefs take longest: begun first, all ends together.
-    for of, result in _worked(sorted(FILES, key=lambda of: of[1] != "belief"), seeds, epochs, cores):
-        found[of] = result
+    for job, result in _run_jobs(sorted(FILES, key=lambda job: job[1] != "belief"), seeds, epochs, cores):
+        result_by_job[job] = result
         learner = result["settings"]["learner"]
-        say(f"{of[0]}: {of[1]} ({learner}), {result['stamp']['seconds']:.0f} s")
-    results = [found[of] for of in FILES]
-    for of, result in zip(FILES, results, strict=True):
-        write_result(folder / FILES[of], result)
+        say(f"{job[0]}: {job[1]} ({learner}), {result['stamp']['seconds']:.0f} s")
+    results = [result_by_job[job] for job in FILES]
+    for job, result in zip(FILES, results, strict=True):
+        write_result(folder / FILES[job], result)
     report.write(results, folder / PAGE)
     return results
 
 
 def table(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
     """The digits' scores for a terminal: a column for each contender, the best of each row with a star."""
-    from doxa.report.runs import grouped
+    from doxa.report.runs import group_runs
     from doxa.report.table import table as scores
 
-    found = scores(grouped(results)[0].runs, COLUMNS)
+    score_table = scores(group_runs(results)[0].runs, COLUMNS)
     marks = {"best": " ★", "close": " ≈", "": "  "}
-    columns = [[cell.shown + marks[cell.mark] for cell in cells] for _, cells in found.rows]
-    heads = [score.heading for score in found.columns]
-    return [run.name for run, _ in found.rows], [list(row) for row in zip(heads, *columns, strict=True)]
+    columns = [[cell.text + marks[cell.mark] for cell in cells] for _, cells in score_table.rows]
+    heads = [score.heading for score in score_table.columns]
+    return [run.name for run, _ in score_table.rows], [list(row) for row in zip(heads, *columns, strict=True)]
 
 
-def _worked(
+def _run_jobs(
     jobs: Sequence[tuple[str, str]], seeds: Sequence[int], epochs: int | None, cores: int
 ) -> Iterator[tuple[tuple[str, str], Result]]:
     """The result of each job as it is done: here where there is one core, else in processes of their own."""
     if cores == 1:
-        yield from ((of, contend(*of, seeds, epochs)) for of in jobs)
+        yield from ((job, evaluate_contender(*job, seeds, epochs)) for job in jobs)
         return
-    with workers(cores) as pool:
-        with held_back():
-            futures = {pool.submit(contend, *of, seeds, epochs): of for of in jobs}
+    with worker_pool(cores) as pool:
+        with delay_interrupts():
+            futures = {pool.submit(evaluate_contender, *job, seeds, epochs): job for job in jobs}
         for future in as_completed(futures):
             yield futures[future], future.result()
 
 
-def _require_own(folder: Path) -> None:
+def _require_demo_folder(folder: Path) -> None:
     """Refuse to overwrite what no demo has written."""
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file; choose another folder for the demo's output")
     for name in (PAGE, *FILES.values()):
         path = folder / name
-        if path.exists() and not (path.is_file() and _is_own(path)):
+        if path.exists() and not (path.is_file() and _is_demo_file(path)):
             raise BadInput(f"{path} was not written by the demo; move it away, or choose another folder")
 
 
-def _is_own(path: Path) -> bool:
+def _is_demo_file(path: Path) -> bool:
     text = path.read_bytes()
     if path.name == PAGE:
         return b'<meta name="generator" content="doxa report">' in text[:2000]
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except ValueError:
         return False
-    return isinstance(found, dict) and found.get("kind") == "doxa result"
+    return isinstance(content, dict) and content.get("kind") == "doxa result"

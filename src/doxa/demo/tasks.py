@@ -15,9 +15,9 @@ from doxa.data.sets.digits import CARD as DIGITS
 from doxa.predict.belief import Belief
 from doxa.training.fit import fit
 
-RATES = (0.1, 0.25, 0.5)  # of dropout, tried on validation rows
-WEIGHTS = (1.0, 0.3, 0.1, 0.03)  # of the KL, tried there too
-RADIUS = 0.1  # of the attack, where pixels run from 0 to 1
+DROPOUT_RATES = (0.1, 0.25, 0.5)  # of dropout, tried on validation rows
+KL_WEIGHTS = (1.0, 0.3, 0.1, 0.03)  # of the KL, tried there too
+ATTACK_RADIUS = 0.1  # of the attack, where pixels run from 0 to 1
 Pair = tuple[Any, Any]
 
 
@@ -31,7 +31,7 @@ class Contender:
     """
 
     name: str
-    tried: dict[str, Any]
+    candidates: dict[str, Any]
     epochs: int
     lr: float
 
@@ -43,7 +43,7 @@ class Contender:
         """What it learned with, in words."""
         return {
             "learner": choice,
-            "chosen among": ", ".join(self.tried) if len(self.tried) > 1 else "–",
+            "chosen among": ", ".join(self.candidates) if len(self.candidates) > 1 else "–",
             "prior": "none" if self.stops_early else "N(0, 1) on every weight",
             "epochs": self.epochs,
             "epoch kept": "the best on validation rows" if self.stops_early else "the last",
@@ -52,8 +52,9 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Task:
-    """What there is to learn, and how it is judged: `show` says what `evidence` needs besides the test rows."""
+class DemoTask:
+    """What there is to learn, and how it is judged: `evidence_options` says what `evidence` needs besides the test
+    rows."""
 
     contenders: tuple[Contender, ...]
     net: Callable[[], Any]
@@ -62,7 +63,7 @@ class Task:
     train: Pair
     validation: Pair
     test: Pair
-    show: dict[str, Any]
+    evidence_options: dict[str, Any]
     settings: dict[str, Any]
 
     def learn(self, contender: Contender, learner: Any, seed: int) -> Belief:
@@ -84,53 +85,59 @@ class Task:
         )
 
 
-def digits_task(epochs: int | None) -> Task:
+def digits_task(epochs: int | None) -> DemoTask:
     digits = data.digits()
     x, x_test = digits.images()
-    held = len(x) // 5
-    return Task(
+    held_out = len(x) // 5
+    return DemoTask(
         contenders=(
             Contender("plain net", {"maximum likelihood": learners.point()}, epochs or 100, 1e-2),
-            Contender("dropout", {f"dropout {rate:g}": learners.dropout(rate) for rate in RATES}, epochs or 100, 1e-2),
-            Contender("belief", {f"KL weight {w:g}": _bayes(w) for w in WEIGHTS}, epochs or 60, 3e-2),
+            Contender(
+                "dropout", {f"dropout {rate:g}": learners.dropout(rate) for rate in DROPOUT_RATES}, epochs or 100, 1e-2
+            ),
+            Contender("belief", {f"KL weight {w:g}": _variational(w) for w in KL_WEIGHTS}, epochs or 60, 3e-2),
         ),
         net=lambda: nets.mlp(64, (100, 100), 10),
         likelihood=likelihoods.categorical(),
         batch_size=64,
-        train=(x[held:], digits.y_train[held:]),
-        validation=(x[:held], digits.y_train[:held]),
+        train=(x[held_out:], digits.y_train[held_out:]),
+        validation=(x[:held_out], digits.y_train[:held_out]),
         test=(x_test, digits.y_test),
-        show={"about": _about(DIGITS), "out_of_distribution": 1 - x_test, "attack_radius": RADIUS},
+        evidence_options={
+            "about": _describe_data(DIGITS),
+            "out_of_distribution": 1 - x_test,
+            "attack_radius": ATTACK_RADIUS,
+        },
         settings={
             "net": "64-100-100-10, ReLU",
             "batch size": 64,
-            "rows learned from": len(x) - held,
-            "rows for validation": held,
+            "rows learned from": len(x) - held_out,
+            "rows for validation": held_out,
             "out of distribution": "the same digits in negative",
-            "FGSM radius": RADIUS,
+            "FGSM radius": ATTACK_RADIUS,
         },
     )
 
 
-def curve_task(epochs: int | None) -> Task:
+def curve_task(epochs: int | None) -> DemoTask:
     curve, truth = data.curve(), data.curve(noise=0.0)
-    held = len(curve.x_train) // 4
-    train = (curve.x_train[held:], curve.y_train[held:])
-    seen = ((curve.x_test >= 0.0) & (curve.x_test <= 0.5)).flatten()
-    return Task(
+    held_out = len(curve.x_train) // 4
+    train = (curve.x_train[held_out:], curve.y_train[held_out:])
+    inside = ((curve.x_test >= 0.0) & (curve.x_test <= 0.5)).flatten()
+    return DemoTask(
         contenders=(
             Contender("plain net", {"maximum likelihood": learners.point()}, epochs or 400, 2e-2),
-            Contender("belief", {"KL weight 1": _bayes(1.0)}, epochs or 400, 1e-2),
+            Contender("belief", {"KL weight 1": _variational(1.0)}, epochs or 400, 1e-2),
         ),
         net=lambda: nets.mlp(1, (50, 50), 2),
         likelihood=likelihoods.gaussian_per_input(),
         batch_size=128,
         train=train,
-        validation=(curve.x_train[:held], curve.y_train[:held]),
-        test=(curve.x_test[seen], curve.y_test[seen]),
-        show={
-            "about": _about(CURVE),
-            "out_of_distribution": curve.x_test[~seen][::3],  # as many as inside
+        validation=(curve.x_train[:held_out], curve.y_train[:held_out]),
+        test=(curve.x_test[inside], curve.y_test[inside]),
+        evidence_options={
+            "about": _describe_data(CURVE),
+            "out_of_distribution": curve.x_test[~inside][::3],  # as many as inside
             "train": train,
             "truth": (truth.x_test, truth.y_test),
         },
@@ -138,7 +145,7 @@ def curve_task(epochs: int | None) -> Task:
             "net": "1-50-50-2, ReLU",
             "batch size": 128,
             "rows learned from": len(train[0]),
-            "rows for validation": held,
+            "rows for validation": held_out,
             "noise of the data": "learned, its size depends on x",
             "judged on": "0 ≤ x ≤ 0.5, where the training data lie",
             "out of distribution": "the rest of −0.5 ≤ x ≤ 1.5",
@@ -149,9 +156,9 @@ def curve_task(epochs: int | None) -> Task:
 TASKS = {"digits": digits_task, "curve": curve_task}
 
 
-def _bayes(weight: float) -> Any:
+def _variational(weight: float) -> Any:
     return learners.variational(priors.gaussian(1.0), noise.local, kl_weight=kl_weights.tempered(weight))
 
 
-def _about(card: Card) -> dict[str, str]:
+def _describe_data(card: Card) -> dict[str, str]:
     return {"name": card.name, "source": card.citation, "licence": card.licence}

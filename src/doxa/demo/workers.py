@@ -11,41 +11,41 @@ from multiprocessing import active_children, get_context, resource_tracker
 
 
 @contextmanager
-def workers(cores: int) -> Iterator[ProcessPoolExecutor]:
+def worker_pool(cores: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that leave Ctrl-C to this one; whatever ends the work here ends theirs at once."""
-    others = {*active_children()}
-    pool = ProcessPoolExecutor(cores, get_context("spawn"), _deaf)
+    earlier_children = {*active_children()}
+    pool = ProcessPoolExecutor(cores, get_context("spawn"), _ignore_interrupts)
     try:
         yield pool
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        for child in {*active_children()} - others:
+        for child in {*active_children()} - earlier_children:
             child.terminate()
         raise
     pool.shutdown()
 
 
-def _deaf() -> None:
+def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
+def delay_interrupts() -> Iterator[None]:
     """Ctrl-C waits; processes started here never hear it, not even while they import what they need to be deaf."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard: list[int] = []
-    masked = hasattr(signal, "pthread_sigmask")  # a mask is inherited, a handler is not
-    if masked:
+    signals: list[int] = []
+    can_mask = hasattr(signal, "pthread_sigmask")  # a mask is inherited, a handler is not
+    if can_mask:
         resource_tracker.ensure_running()  # started beside the first process, it would take the mask away
-    handler = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masked else set()
+    handler = signal.signal(signal.SIGINT, lambda number, frame: signals.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if can_mask else set()
     try:
         yield
     finally:
-        if masked:
+        if can_mask:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGINT, handler)
-    if heard:
+    if signals:
         signal.raise_signal(signal.SIGINT)

@@ -7,9 +7,9 @@ from doxa.engine.context import StepContext
 from doxa.engine.contracts import (
     Beliefs,
     Collector,
+    CollectorSetup,
     Gradient,
     Group,
-    Journey,
     Learner,
     Parameter,
     Recipe,
@@ -22,11 +22,11 @@ from doxa.engine.recipes import GaussianSlopes, GradientRows, materialised
 __all__ = [
     "Beliefs",
     "Collector",
+    "CollectorSetup",
     "GaussianSlopes",
     "Gradient",
     "GradientRows",
     "Group",
-    "Journey",
     "Learner",
     "Parameter",
     "Recipe",

@@ -36,17 +36,17 @@ class StepContext(NamedTuple):
 
     def awake(self) -> Tensor:
         """Who takes the step with any group of its parameters [K, 1]."""
-        found = self.active()
+        mask = self.active()
         for group in range(1, len(self.rates)):
-            found = found | self.active(group)
-        return found
+            mask = mask | self.active(group)
+        return mask
 
 
-FEW = 256  # steps whose numbers are made tensors of their own at a time
+CHUNK_STEPS = 256  # steps whose numbers are made tensors of their own at a time
 
 
 @dataclass(frozen=True)
-class Numbers:
+class StepNumbers:
     """The numbers of some units on the CPU, in double precision: what schedules say, and who rests.
 
     Rows are steps: `kl_weights` [n, K], `rates` [n, G, K], `numbers` [n, K] each, `sizes` [n], `scalars` [n, G, m].
@@ -58,71 +58,75 @@ class Numbers:
     sizes: Tensor
     scalars: Sequence[Sequence[tuple[float, ...]]]
 
-    def packed(self) -> Tensor:
+    def as_matrix(self) -> Tensor:
         """All of them as one matrix, [n, columns], as a recording reads it."""
         scalars = torch.tensor(self.scalars, dtype=torch.float64).flatten(1)
         numbers = [self.numbers[name] for name in sorted(self.numbers)]
         return torch.cat([self.kl_weights, self.rates.flatten(1), *numbers, self.sizes[:, None], scalars], 1)
 
-    def contexts(self, words: Tensor, first: int, position: int, period: int, like: Tensor) -> Iterator[StepContext]:
+    def contexts(
+        self, net_seeds: Tensor, first: int, position: int, period: int, like: Tensor
+    ) -> Iterator[StepContext]:
         """The steps one by one, for those that run as they are written: from step `first` and a unit of the span on."""
-        weights, rates = self.kl_weights.to(like), self.rates.to(like)
-        named, sizes = {name: values.to(like) for name, values in self.numbers.items()}, self.sizes.tolist()
-        for start in range(0, len(weights), FEW):
-            few = slice(start, start + FEW)
-            own = {name: values[few].unbind(0) for name, values in named.items()}
-            rows = zip(weights[few].unbind(0), _by_group(rates[few]), _by_group(self.rates[few]), strict=True)
-            for i, (weight, rate, exact) in enumerate(rows, start):
+        kl_weights, rates = self.kl_weights.to(like), self.rates.to(like)
+        device_numbers, sizes = {name: values.to(like) for name, values in self.numbers.items()}, self.sizes.tolist()
+        for start in range(0, len(kl_weights), CHUNK_STEPS):
+            chunk = slice(start, start + CHUNK_STEPS)
+            chunk_numbers = {name: values[chunk].unbind(0) for name, values in device_numbers.items()}
+            rows = zip(kl_weights[chunk].unbind(0), _by_group(rates[chunk]), _by_group(self.rates[chunk]), strict=True)
+            for i, (kl_weight, step_rates, exact_rates) in enumerate(rows, start):
                 unit, part = divmod(i, period)
-                numbers = {name: values[i - start] for name, values in own.items()}
+                numbers = {name: values[i - start] for name, values in chunk_numbers.items()}
                 scalars = self.scalars[i]
-                stream = Stream(words, first + i)
-                yield StepContext(stream, weight, rate, sizes[i], scalars, numbers, position + unit, part, exact)
+                stream = Stream(net_seeds, first + i)
+                yield StepContext(
+                    stream, kl_weight, step_rates, sizes[i], scalars, numbers, position + unit, part, exact_rates
+                )
 
 
-class Table:
+class ContextTable:
     """The same in a device's memory: as many units as a span has, of `period` steps each, and where a recording is."""
 
-    def __init__(self, rows: Numbers, units: int, period: int, like: Tensor) -> None:
+    def __init__(self, rows: StepNumbers, units: int, period: int, like: Tensor) -> None:
         self.names, self.period = sorted(rows.numbers), period
         self.nets, self.groups = rows.kl_weights.shape[1], rows.rates.shape[1]
-        columns, self.own = rows.packed().shape[1], len(rows.scalars[0][0])
+        columns, self.scalar_count = rows.as_matrix().shape[1], len(rows.scalars[0][0])
         self.values = like.new_ones(units, period, columns)
-        self.rest()
+        self.rest_all()
         self.step, self.position = (torch.zeros(1, dtype=torch.int64, device=like.device) for _ in range(2))
         self.parts = torch.arange(period, device=like.device)
 
-    def rest(self) -> None:
+    def rest_all(self) -> None:
         """Let everybody rest, as while a step is recorded."""
         self.values[:, :, self.nets : self.nets * (1 + self.groups)] = -1.0
 
-    def lay_out(self, rows: Numbers, step: int, position: int) -> None:
+    def load_rows(self, rows: StepNumbers, step: int, position: int) -> None:
         """Rows of the units from a place of the span on, the first of which begins with a step of the run."""
-        given = rows.packed()
-        units = len(given) // self.period
-        self.values[position : position + units] = given.view(units, self.period, -1).to(self.values)
+        matrix = rows.as_matrix()
+        units = len(matrix) // self.period
+        self.values[position : position + units] = matrix.view(units, self.period, -1).to(self.values)
         self.step.fill_(step)
         self.position.fill_(position)
 
-    def contexts(self, words: Tensor, compiled: bool) -> list[StepContext]:
+    def contexts(self, net_seeds: Tensor, compiled: bool) -> list[StepContext]:
         """The steps of the unit at hand, as views of what a recording gathers when it is replayed."""
         (unit,) = self.values.index_select(0, self.position)
         steps = self.step if self.period == 1 else self.step + self.parts
-        found = []
+        contexts = []
         for part in range(self.period):
             row, nets = unit[part], self.nets
             rates = row[nets : nets * (1 + self.groups)].view(self.groups, nets)
-            first = nets * (1 + self.groups)
+            column = nets * (1 + self.groups)
             numbers = {}
             for name in self.names:
-                numbers[name], first = row[first : first + nets], first + nets
-            scalars = row[first + 1 :].view(self.groups, self.own)
-            found.append(
+                numbers[name], column = row[column : column + nets], column + nets
+            scalars = row[column + 1 :].view(self.groups, self.scalar_count)
+            contexts.append(
                 StepContext(
-                    Stream(words, steps[part]),
+                    Stream(net_seeds, steps[part]),
                     row[:nets],
                     rates,
-                    row[first],
+                    row[column],
                     scalars,
                     numbers,
                     self.position,
@@ -130,7 +134,7 @@ class Table:
                     compiled=compiled,
                 )
             )
-        return found
+        return contexts
 
     def advance(self) -> None:
         """On to the next unit: part of the recording."""

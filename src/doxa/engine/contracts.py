@@ -25,13 +25,13 @@ class State:
     step is run for nothing, as before a recording, they are put back. `numbers` are plain JSON.
     """
 
-    kept: Mapping[str, Tensor] = field(default_factory=dict)
+    held: Mapping[str, Tensor] = field(default_factory=dict)
     moving: Mapping[str, Tensor] = field(default_factory=dict)
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        return {**self.kept, **self.moving}
+        return {**self.held, **self.moving}
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Journey:
+class CollectorSetup:
     """What a collector is told beforehand: how long the way is, whose nets go it, and where there is room on a disk."""
 
     problem: Problem

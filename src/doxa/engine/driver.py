@@ -30,11 +30,11 @@ class Work(Protocol):
         """Do the next unit, wholly or not at all; what is to be told of it while it goes on."""
         ...
 
-    def place(self) -> str:
+    def position(self) -> str:
         """Where it stands, in words, as in `after step 3 of 5`."""
         ...
 
-    def found(self) -> Any:
+    def partial_result(self) -> Any:
         """What it has come to, where it is broken off."""
         ...
 
@@ -47,22 +47,24 @@ class Work(Protocol):
         ...
 
 
-def drive(work: Work, file: Checkpointer, progress: Progress, stop: threading.Event) -> None:
+def drive(work: Work, checkpointer: Checkpointer, progress: Progress, stop: threading.Event) -> None:
     """Work until it is finished, or until somebody asks to stop."""
-    with progress as shown:
+    with progress as display:
         finished = work.finished
         while not finished:
-            shown.words = work.advance()
-            shown.step(work.done)
+            display.text = work.advance()
+            display.step(work.done)
             finished = work.finished
             # A unit, what was observed in it and the end of an epoch are one: only then is it saved.
-            if file.folder is not None and (finished or file.due(work.done)):
-                file.save(work)
+            if checkpointer.folder is not None and (finished or checkpointer.is_due(work.done)):
+                checkpointer.save(work)
             if stop.is_set() and not finished:
-                raise Interrupted(f"stopped {work.place()}{file.interrupted(work)}", work.found())
+                raise Interrupted(
+                    f"stopped {work.position()}{checkpointer.save_interrupted(work)}", work.partial_result()
+                )
 
 
-def accompany(work: Work) -> None:
+def advance_to_end(work: Work) -> None:
     """Go on beside the work that this is a copy of, to the same end."""
     while not work.finished:
         work.advance()

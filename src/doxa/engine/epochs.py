@@ -18,11 +18,11 @@ from doxa.engine.recipes import materialised
 from doxa.engine.run import Run
 from doxa.engine.states import restore
 from doxa.errors import BadInput, Diverged
-from doxa.flat import FAR
+from doxa.flat import RHO_LIMIT
 from doxa.predict.belief import Belief
-from doxa.predict.sweep import Question, sweep
-from doxa.terminal.progress import epoch_words
-from doxa.weights.layout import Layout, not_finite
+from doxa.predict.sweep import PredictionRequest, sweep
+from doxa.terminal.progress import epoch_text
+from doxa.weights.layout import Layout, non_finite_message
 
 # Numbers for the record, of each of some beliefs under way.
 Watch = Callable[[list[Belief]], Sequence[Mapping[str, float]]]
@@ -37,11 +37,11 @@ class Validation:
 
 
 @dataclass(eq=False)
-class Epochs:
+class EpochMonitor:
     """The histories of a run's members, and which of them rest: diverged, or long without a better validation score."""
 
     run: Run
-    file: Checkpointer
+    checkpointer: Checkpointer
     seeds: Sequence[int]  # one a member
     priors: Sequence[Any]
     settings: Sequence[dict[str, Any]]
@@ -55,7 +55,7 @@ class Epochs:
 
     def __post_init__(self) -> None:
         self.members = self.run.members
-        self.running = torch.zeros(len(self.run.like), dtype=torch.float64, device=self.run.device)
+        self.loss_sums = torch.zeros(len(self.run.like), dtype=torch.float64, device=self.run.device)
         self.histories, self.best_epochs = [[] for _ in self.seeds], [-1] * len(self.seeds)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -77,100 +77,104 @@ class Epochs:
         return [self.rests(k) for k in range(self.members.count) for _ in range(self.members.nets)]
 
     def add(self, losses: Tensor) -> None:
-        self.running += losses
+        self.loss_sums += losses
 
     def check(self, losses: Tensor, context: StepContext) -> StepContext:
         # On a GPU asking would wait for the device: there it is asked once an epoch.
         if not bool(losses.isfinite().all()):
-            self._lose(losses.tolist(), context)
+            self._rest_diverged(losses.tolist(), context)
         if not self.troubles:
             return context
-        lost = torch.tensor([k in self.troubles for k in range(self.members.count)])
-        lost = lost.repeat_interleave(self.members.nets)
+        diverged = torch.tensor([k in self.troubles for k in range(self.members.count)])
+        diverged = diverged.repeat_interleave(self.members.nets)
         rates, exact = (
-            tuple(row.masked_fill(lost, -1.0) for row in rows or ()) for rows in (context.rates, context.exact)
+            tuple(row.masked_fill(diverged, -1.0) for row in rows or ()) for rows in (context.rates, context.exact)
         )
         return context._replace(rates=rates, exact=exact)
 
-    def _lose(self, losses: Sequence[float], context: StepContext) -> None:
+    def _rest_diverged(self, losses: Sequence[float], context: StepContext) -> None:
         """Let the members rest whose loss is no number; alone, it is the end."""
         for net, loss in enumerate(losses):
             if not math.isfinite(loss) and not self.rests(net // self.members.nets):
-                self._fell(net // self.members.nets, f"the loss became {loss}", net, context)
+                self._mark_diverged(net // self.members.nets, f"the loss became {loss}", net, context)
 
-    def _fell(self, member: int, what: str, net: int, context: StepContext | None = None) -> None:
+    def _mark_diverged(self, member: int, message: str, net: int, context: StepContext | None = None) -> None:
         if self.members.count == 1:
-            raise self._diverged(what, net, context)
-        self.troubles[member] = f"{what} at step {self.run.steps} (epoch {self._epoch()})"
+            raise self._divergence_error(message, net, context)
+        self.troubles[member] = f"{message} at step {self.run.steps} (epoch {self._epoch()})"
 
     def _epoch(self) -> int:
         """The epoch under way, counted from 1."""
-        return self.run.steps // self.run.calendar.epoch + 1
+        return self.run.steps // self.run.calendar.units_per_epoch + 1
 
-    def _diverged(self, what: str, net: int, context: StepContext | None) -> Diverged:
-        bad = [] if context is None else _bad_gradients(self.run.gradient, self.run.problem.layout, context, net)
-        where = f"; not finite: {', '.join(bad)}" if bad else ""
-        folder = self.file.folder
-        good = folder is not None and (folder / CHECKPOINT).exists()
-        saved = f" The last good checkpoint is in {folder}." if good else ""
-        who = f"net {net}: " if self.members.nets > 1 else ""  # of an ensemble
+    def _divergence_error(self, message: str, net: int, context: StepContext | None) -> Diverged:
+        bad_gradients = (
+            [] if context is None else _bad_gradients(self.run.gradient, self.run.problem.layout, context, net)
+        )
+        gradient_note = f"; not finite: {', '.join(bad_gradients)}" if bad_gradients else ""
+        folder = self.checkpointer.folder
+        has_checkpoint = folder is not None and (folder / CHECKPOINT).exists()
+        checkpoint_note = f" The last good checkpoint is in {folder}." if has_checkpoint else ""
+        net_note = f"net {net}: " if self.members.nets > 1 else ""  # of an ensemble
         return Diverged(
-            f"{who}{what} at step {self.run.steps} (epoch {self._epoch()}){where}. Lower lr, scale the inputs to about "
-            f"unit size, or start from a smaller scale.{saved}"
+            f"{net_note}{message} at step {self.run.steps} (epoch {self._epoch()}){gradient_note}. Lower lr, scale "
+            f"the inputs to about unit size, or start from a smaller scale.{checkpoint_note}"
         )
 
     def end(self, numbers: Mapping[str, Tensor]) -> None:
-        means = self.members.means(self.running / self.run.calendar.epoch)
-        self.running.zero_()
-        awake = self._awake(means)
+        means = self.members.means(self.loss_sums / self.run.calendar.units_per_epoch)
+        self.loss_sums.zero_()
+        awake = self._awake_members(means)
         scores = self.validate(awake) if self.validation is not None and awake else {}
         beliefs = self.run.collector.beliefs()
         complexities = self.members.complexities(beliefs, awake)
         reports = self.members.reports(self.run.gradient.report(self.members.nets_of(awake)))
-        for k, complexity, told in zip(awake, complexities, reports, strict=True):
-            own = {name: float(values[k * self.members.nets]) for name, values in numbers.items()}
-            row = {"nll": means[k], "kl": complexity.value, **own, **told}
+        for k, complexity, report in zip(awake, complexities, reports, strict=True):
+            schedule_numbers = {name: float(values[k * self.members.nets]) for name, values in numbers.items()}
+            row = {"nll": means[k], "kl": complexity.value, **schedule_numbers, **report}
             if self.validation is not None:
                 row["validation_nll"] = scores[k]
                 if math.isnan(scores[k]):
-                    self._fell(k, "the validation NLL became nan", k * self.members.nets)
+                    self._mark_diverged(k, "the validation NLL became nan", k * self.members.nets)
                     continue
             self.histories[k].append(row)
             if self.patience is not None and self._is_best(k):
                 self.best_epochs[k] = len(self.histories[k]) - 1
-                self.run.collector.improved(self.members.of(k))
-        self._watched([k for k in awake if k not in self.troubles])
+                self.run.collector.improved(self.members.net_range(k))
+        self._record_watch([k for k in awake if k not in self.troubles])
 
-    def _awake(self, means: Sequence[float]) -> list[int]:
+    def _awake_members(self, means: Sequence[float]) -> list[int]:
         """The members that learn on; who has diverged is told to rest."""
-        calm, found = all_calm(self.run.gradient), []
+        in_range, awake = parameters_in_range(self.run.gradient), []
         for k, nll in enumerate(means):
             if self.rests(k):
                 continue
-            nets = self.members.of(k)
-            trouble = self._trouble([j for j in nets if not calm[j]])
+            nets = self.members.net_range(k)
+            trouble = self._member_trouble([j for j in nets if not in_range[j]])
             if not math.isfinite(nll) or trouble:
-                self._fell(k, trouble or f"the mean loss of the epoch is {nll}", nets[0])
+                self._mark_diverged(k, trouble or f"the mean loss of the epoch is {nll}", nets[0])
             else:
-                found.append(k)
-        return found
+                awake.append(k)
+        return awake
 
-    def _trouble(self, nets: Sequence[int]) -> str | None:
-        found = [(j, what) for j in nets if (what := trouble(self.run.gradient, self.run.problem.layout, j))]
+    def _member_trouble(self, nets: Sequence[int]) -> str | None:
+        troubles = [
+            (j, message) for j in nets if (message := net_trouble(self.run.gradient, self.run.problem.layout, j))
+        ]
         several = self.members.nets > 1
-        return "; ".join(f"member {j % self.members.nets}: {w}" if several else w for j, w in found) or None
+        return "; ".join(f"member {j % self.members.nets}: {text}" if several else text for j, text in troubles) or None
 
-    def _watched(self, members: Sequence[int]) -> None:
+    def _record_watch(self, members: Sequence[int]) -> None:
         """Add what the watch sees in the members awake to their histories."""
         if self.watch is None or not members or len(self.histories[members[0]]) % self.watch_every:
             return
-        now = self.run.collector.beliefs()
-        seen = self.watch([self.belief(k, now) for k in members])
-        if len(seen) != len(members):
+        beliefs = self.run.collector.beliefs()
+        watched_rows = self.watch([self.belief(k, beliefs) for k in members])
+        if len(watched_rows) != len(members):
             raise BadInput(
-                f"watch was shown {len(members)} beliefs and gave {len(seen)} rows; it must give one for each"
+                f"watch was shown {len(members)} beliefs and gave {len(watched_rows)} rows; it must give one for each"
             )
-        for k, row in zip(members, seen, strict=True):
+        for k, row in zip(members, watched_rows, strict=True):
             self.histories[k][-1] |= {name: float(value) for name, value in row.items()}
 
     def _is_best(self, member: int) -> bool:
@@ -181,8 +185,8 @@ class Epochs:
         """Validation NLL of the posterior predictive of some members, with the same draws' noise every epoch."""
         assert self.validation is not None
         held_out, beliefs, problem = self.validation.held_out, self.run.collector.beliefs(), self.run.problem
-        questions = [
-            Question(
+        requests = [
+            PredictionRequest(
                 self.members.posterior(beliefs, k),
                 self.members.buffers(beliefs, k),
                 held_out[k][0],
@@ -190,85 +194,85 @@ class Epochs:
             )
             for k in members
         ]
-        answers = sweep(
+        draws_by_member = sweep(
             problem.net,
             problem.layout,
             problem.likelihood,
-            questions,
+            requests,
             self.validation.samples,
             autocast=problem.autocast,
         )
-        found = {}
-        for k, draws in zip(members, answers, strict=True):
+        scores = {}
+        for k, draws in zip(members, draws_by_member, strict=True):
             log_p = draws.log_prob(held_out[k][1])
-            found[k] = -float((log_p.logsumexp(0) - math.log(len(log_p))).mean())
-        return found
+            scores[k] = -float((log_p.logsumexp(0) - math.log(len(log_p))).mean())
+        return scores
 
     def beliefs(self) -> list[Belief | None]:
         """What each member believes now, with the record of how it came about; None of one that has diverged."""
-        now = self.run.collector.beliefs()
-        return [None if k in self.troubles else self.belief(k, now) for k in range(self.members.count)]
+        beliefs = self.run.collector.beliefs()
+        return [None if k in self.troubles else self.belief(k, beliefs) for k in range(self.members.count)]
 
     def belief(self, member: int, beliefs: Beliefs) -> Belief:
         record = Record(
-            {**self.settings[member], "steps": self._taken(member), "versions": versions()},
+            {**self.settings[member], "steps": self._steps_taken(member), "versions": versions()},
             list(self.histories[member]),
         )
         return self.members.belief(self.run.problem, beliefs, member, self.priors[member], record)
 
-    def _taken(self, member: int) -> int:
+    def _steps_taken(self, member: int) -> int:
         """Steps that a member has taken."""
-        return len(self.histories[member]) * self.run.calendar.epoch if self.rests(member) else self.run.steps
+        return len(self.histories[member]) * self.run.calendar.units_per_epoch if self.rests(member) else self.run.steps
 
-    def words(self) -> str:
+    def progress_text(self) -> str:
         """The last epoch of every member in a line."""
-        return epoch_words([rows[-1] for rows in self.histories if rows], self.members.count)
+        return epoch_text([rows[-1] for rows in self.histories if rows], self.members.count)
 
-    def place(self) -> str:
+    def position(self) -> str:
         calendar = self.run.calendar
-        epochs = calendar.units // calendar.epoch
+        epochs = calendar.units // calendar.units_per_epoch
         return f"at step {self.run.steps} of {calendar.units} (epoch {self._epoch()} of {epochs})"
 
-    def found(self) -> Any:
+    def partial_result(self) -> Any:
         """What each member believes; those that rest, at their best."""
         self.run.finish([k for k in range(self.members.count) if self.rests(k)])
-        found = self.beliefs()
-        return found[0] if self.members.count == 1 else found
+        beliefs = self.beliefs()
+        return beliefs[0] if self.members.count == 1 else beliefs
 
     def state(self) -> State:
-        troubles = {str(k): what for k, what in self.troubles.items()}
+        troubles = {str(k): message for k, message in self.troubles.items()}
         numbers = {"histories": self.histories, "best_epochs": self.best_epochs, "troubles": troubles}
-        return State(moving={"running": self.running}, numbers=numbers)
+        return State(moving={"running": self.loss_sums}, numbers=numbers)
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        restore({"running": self.running}, tensors)
+        restore({"running": self.loss_sums}, tensors)
         self.histories, self.best_epochs = numbers["histories"], numbers["best_epochs"]
-        self.troubles = {int(k): what for k, what in numbers["troubles"].items()}
+        self.troubles = {int(k): message for k, message in numbers["troubles"].items()}
 
 
-def all_calm(gradient: Gradient) -> list[bool]:
+def parameters_in_range(gradient: Gradient) -> list[bool]:
     """Whether each net's parameters are so small that nothing can be wrong with them: one question for all.
 
     A GPU is slow to answer many.
     """
-    small = [(p.values.abs() < FAR).flatten(1).all(1) for p in gradient.parameters]
-    found: list[bool] = torch.stack(small).all(0).tolist()
-    return found
+    small = [(p.values.abs() < RHO_LIMIT).flatten(1).all(1) for p in gradient.parameters]
+    in_range: list[bool] = torch.stack(small).all(0).tolist()
+    return in_range
 
 
-def trouble(gradient: Gradient, layout: Layout, net: int) -> str | None:
+def net_trouble(gradient: Gradient, layout: Layout, net: int) -> str | None:
     """What has gone wrong with a net's parameters, in words; None while all is well."""
-    found = (_trouble_of(p, layout, net) for p in gradient.parameters)
+    troubles = (_parameter_trouble(p, layout, net) for p in gradient.parameters)
     # What ran away is told before what it made of the weights.
-    return next((what for what in sorted(filter(None, found), key=lambda w: "ran away" not in w)), None)
+    return next((message for message in sorted(filter(None, troubles), key=lambda text: "ran away" not in text)), None)
 
 
-def _trouble_of(parameter: Parameter, layout: Layout, net: int) -> str | None:
+def _parameter_trouble(parameter: Parameter, layout: Layout, net: int) -> str | None:
     row = parameter.values[net]
     if parameter.limit is not None and not bool((row.abs() < parameter.limit).all()):
         return f"the {parameter.role} ran away: {parameter.name} reaches {float(row.abs().max()):.3g}"
     if parameter.role == WEIGHTS and len(row) == layout.size:
-        return not_finite(layout, row)
+        return non_finite_message(layout, row)
     return None if bool(row.isfinite().all()) else f"the {parameter.role} are no longer finite"
 
 
@@ -279,7 +283,9 @@ def _bad_gradients(gradient: Gradient, layout: Layout, context: StepContext, net
         grad = rows[net]
         if bool(grad.isfinite().all()):
             continue
-        fits = grad.numel() in (layout.size, layout.random)
-        own = layout if grad.numel() == layout.size else Layout(layout.random_slots)
-        names += [k for k, g in own.views(grad).items() if not bool(g.isfinite().all())] if fits else ["scale"]
+        has_slots = grad.numel() in (layout.size, layout.random)
+        slots_layout = layout if grad.numel() == layout.size else Layout(layout.random_slots)
+        names += (
+            [k for k, g in slots_layout.views(grad).items() if not bool(g.isfinite().all())] if has_slots else ["scale"]
+        )
     return sorted({f"gradient of {name}" for name in names})

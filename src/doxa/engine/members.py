@@ -24,12 +24,12 @@ class Members:
     count: int
     nets: int
 
-    def of(self, member: int) -> range:
+    def net_range(self, member: int) -> range:
         """The nets of a member."""
         return range(member * self.nets, (member + 1) * self.nets)
 
     def nets_of(self, members: Sequence[int]) -> list[int]:
-        return [j for k in members for j in self.of(k)]
+        return [j for k in members for j in self.net_range(k)]
 
     def means(self, values: Tensor) -> list[float]:
         """The mean of each member's nets' numbers [K]."""
@@ -37,25 +37,28 @@ class Members:
 
     def posterior(self, beliefs: Beliefs, member: int) -> Posterior:
         """What a member believes: its net's posterior, or all of them, equally likely."""
-        parts = tuple(beliefs.posterior(j) for j in self.of(member))
-        if len(parts) == 1:
-            return parts[0]
-        if all(isinstance(p, Delta) for p in parts):
-            return Particles(torch.stack([p.mean for p in parts]), len(parts[0].scale))
-        return Mixture(parts)
+        posteriors = tuple(beliefs.posterior(j) for j in self.net_range(member))
+        if len(posteriors) == 1:
+            return posteriors[0]
+        if all(isinstance(p, Delta) for p in posteriors):
+            return Particles(torch.stack([p.mean for p in posteriors]), len(posteriors[0].scale))
+        return Mixture(posteriors)
 
     def buffers(self, beliefs: Beliefs, member: int) -> tuple[dict[str, Tensor], ...]:
-        return tuple(own for j in self.of(member) for own in beliefs.buffers(j))
+        return tuple(net_buffers for j in self.net_range(member) for net_buffers in beliefs.buffers(j))
 
     def complexities(self, beliefs: Beliefs, members: Sequence[int]) -> list[Estimate]:
         """Each member's, the mean over its nets."""
-        parts = beliefs.complexities(self.nets_of(members))
-        return [_mean(parts[first : first + self.nets]) for first in range(0, len(parts), self.nets)]
+        estimates = beliefs.complexities(self.nets_of(members))
+        return [_mean(estimates[first : first + self.nets]) for first in range(0, len(estimates), self.nets)]
 
     def reports(self, rows: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
         """What is said of nets, as the mean over those of each member."""
-        each = [rows[first : first + self.nets] for first in range(0, len(rows), self.nets)]
-        return [{name: sum(row[name] for row in own) / self.nets for name in own[0]} for own in each]
+        rows_by_member = [rows[first : first + self.nets] for first in range(0, len(rows), self.nets)]
+        return [
+            {name: sum(row[name] for row in member_rows) / self.nets for name in member_rows[0]}
+            for member_rows in rows_by_member
+        ]
 
     def belief(self, problem: Problem, beliefs: Beliefs, member: int, prior: Prior | None, record: Record) -> Belief:
         """A member's belief as it stands."""
@@ -71,13 +74,13 @@ class Members:
         )
 
 
-def _mean(parts: Sequence[Estimate]) -> Estimate:
-    if len(parts) == 1:
-        return parts[0]
-    error = sum(e.error**2 for e in parts) ** 0.5 / len(parts)
-    return Estimate(sum(e.value for e in parts) / len(parts), error)
+def _mean(estimates: Sequence[Estimate]) -> Estimate:
+    if len(estimates) == 1:
+        return estimates[0]
+    error = sum(e.error**2 for e in estimates) ** 0.5 / len(estimates)
+    return Estimate(sum(e.value for e in estimates) / len(estimates), error)
 
 
-def each_net(values: Sequence[Any], nets: int) -> list[Any]:
+def repeat_per_net(values: Sequence[Any], nets: int) -> list[Any]:
     """A member's own for every one of its nets."""
     return [value for value in values for _ in range(nets)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from doxa.flat import Slopes, fill_gradients
+from doxa.flat import GaussianGradientInputs, fill_gradients
 
 if TYPE_CHECKING:
     from doxa.engine.context import StepContext
@@ -35,15 +35,15 @@ class GradientRows(NamedTuple):
         return (self.parameter,)
 
     def fill(self, into: Mapping[str, Tensor]) -> None:
-        found = self.rows if self.decay is None else self.rows + self.decay[:, None] * self.values
-        into[self.parameter][:, self.span] = found if self.rate is None else self.rate[:, None] * found
+        gradient = self.rows if self.decay is None else self.rows + self.decay[:, None] * self.values
+        into[self.parameter][:, self.span] = gradient if self.rate is None else self.rate[:, None] * gradient
 
 
 class GaussianSlopes(NamedTuple):
     """What the gradients by mean and rho of N(mean, softplus(rho)²) are made of, KL included, not made yet."""
 
     span: slice
-    slopes: Slopes
+    slopes: GaussianGradientInputs
     random: bool = True
 
     @property
@@ -71,7 +71,7 @@ def empty_gradients(gradient: Gradient) -> dict[str, Tensor]:
     return {p.name: torch.zeros_like(p.values) for p in gradient.parameters}
 
 
-def rows_of(recipe: Recipe, values: Mapping[str, Tensor]) -> list[GradientRows]:
+def as_gradient_rows(recipe: Recipe, values: Mapping[str, Tensor]) -> list[GradientRows]:
     """The gradient of each parameter of a recipe, made if it was not."""
     if isinstance(recipe, GradientRows):
         return [recipe]
@@ -83,7 +83,7 @@ def rows_of(recipe: Recipe, values: Mapping[str, Tensor]) -> list[GradientRows]:
     ]
 
 
-def group_numbers(gradient: Gradient) -> tuple[Sequence[str], dict[str, int]]:
+def group_indices(gradient: Gradient) -> tuple[Sequence[str], dict[str, int]]:
     """The groups of a gradient's parameters in order, by name, and the number of each parameter's."""
     names = list(dict.fromkeys(p.group.name for p in gradient.parameters))
     return names, {p.name: names.index(p.group.name) for p in gradient.parameters}

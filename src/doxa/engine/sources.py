@@ -8,26 +8,26 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Batch
-from doxa.data.rows import take
+from doxa.data.rows import take_rows
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Source, State
-from doxa.engine.feed import Feed, InMemory
+from doxa.engine.feed import Feed, InMemoryFeed
 
 
-def source_of(feed: Feed, words: Tensor) -> Source:
+def make_source(feed: Feed, net_seeds: Tensor) -> Source:
     """The batches of K nets, each of which sees the rows in an order of its own, by its seed [K]."""
-    return Shuffled(feed, words) if isinstance(feed, InMemory) else Streamed(feed, words)
+    return ShuffledSource(feed, net_seeds) if isinstance(feed, InMemoryFeed) else LoaderSource(feed, net_seeds)
 
 
-class Shuffled:
+class ShuffledSource:
     """Rows in memory, shuffled afresh each epoch; a unit is a step, and a form the length of its batch."""
 
     period = 1
     eager = None
 
-    def __init__(self, feed: InMemory, words: Tensor) -> None:
-        self.feed, self.words = feed, words
-        self.epoch, self.at, self.recorded = -1, 0, False
+    def __init__(self, feed: InMemoryFeed, net_seeds: Tensor) -> None:
+        self.feed, self.net_seeds = feed, net_seeds
+        self.epoch, self.batch_index, self.recorded = -1, 0, False
         self.order: Tensor | None = None  # [K, n]
 
     def size(self, unit: int) -> int:
@@ -38,42 +38,42 @@ class Shuffled:
         return stop - start
 
     def begin(self, unit: int) -> None:
-        epoch, self.at = divmod(unit, self.feed.batches)
+        epoch, self.batch_index = divmod(unit, self.feed.batches)
         if epoch == self.epoch:
             return
         self.epoch = epoch
         if self.order is not None and self.recorded:  # a recording reads it where it lies
-            self.order.copy_(self.feed.order(epoch, self.words))
+            self.order.copy_(self.feed.order(epoch, self.net_seeds))
             return
         self.order = None
-        self.order = self.feed.order(epoch, self.words)
+        self.order = self.feed.order(epoch, self.net_seeds)
 
     def batch(self, context: StepContext) -> Batch:
         assert self.order is not None
-        start, stop = self.feed.bounds[self.at]
+        start, stop = self.feed.bounds[self.batch_index]
         if isinstance(context.position, Tensor):
             self.recorded = True
-            places = context.position * self.feed.batch_size + torch.arange(stop - start, device=self.words.device)
-            index = self.order.index_select(1, places)
+            columns = context.position * self.feed.batch_size + torch.arange(stop - start, device=self.net_seeds.device)
+            index = self.order.index_select(1, columns)
         else:
             index = self.order[:, start:stop]
-        return Batch(take(self.feed.x, index), self.feed.y[index])
+        return Batch(take_rows(self.feed.x, index), self.feed.y[index])
 
     def state(self) -> State:
         return State()
 
 
-class Streamed:
+class LoaderSource:
     """Whatever a loader yields, in order; it is read where the CPU has a say."""
 
     period = 1
     eager = "the data comes from a DataLoader; give it as a pair (x, y)"
 
-    def __init__(self, feed: Feed, words: Tensor) -> None:
-        self.feed, self.words = feed, words
-        self.next = -1  # the unit that the loader stands before
+    def __init__(self, feed: Feed, net_seeds: Tensor) -> None:
+        self.feed, self.net_seeds = feed, net_seeds
+        self.next_unit = -1  # the unit that the loader stands before
         self.items: Iterator[Batch] = iter(())
-        self.here: Batch | None = None
+        self.current: Batch | None = None
 
     def size(self, unit: int) -> int:
         return self.feed.size
@@ -83,12 +83,12 @@ class Streamed:
 
     def begin(self, unit: int) -> None:
         epoch, skip = divmod(unit, self.feed.batches)
-        if unit != self.next or skip == 0:
-            self.items = self.feed.epoch(epoch, self.words, skip)
-        self.here, self.next = next(self.items), unit + 1
+        if unit != self.next_unit or skip == 0:
+            self.items = self.feed.epoch(epoch, self.net_seeds, skip)
+        self.current, self.next_unit = next(self.items), unit + 1
 
     def batch(self, context: StepContext) -> Batch | None:
-        return self.here
+        return self.current
 
     def state(self) -> State:
         return State()

@@ -11,14 +11,14 @@ from doxa.errors import BrokenFile
 
 
 @torch.no_grad()
-def restore(into: Mapping[str, Tensor], tensors: Mapping[str, Tensor], prefix: str = "") -> None:
+def restore(targets: Mapping[str, Tensor], tensors: Mapping[str, Tensor], prefix: str = "") -> None:
     """Copy tensors back, in place."""
-    for name, tensor in into.items():
+    for name, tensor in targets.items():
         if prefix + name not in tensors:
             raise BrokenFile(f"the checkpoint has no {name!r}: it was written by another learner or optimiser")
         tensor.copy_(tensors[prefix + name])
 
 
-def under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def select_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Those of one part, by its own names."""
     return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}

@@ -4,30 +4,37 @@ All work on rows [K, n], one for each member of a fleet. Each pass is stated in 
 kernel where there is one for the device: in C for the CPU's memory, in Triton for a GPU's. The forms agree to rounding.
 """
 
-from doxa.flat.adam import Corrections, Decays, Moments, adam, corrections, decays
-from doxa.flat.draws import FAR, Drawn, draw, fill_scale, makes_again
-from doxa.flat.prior import Pull, Pulls, mixture_slope
-from doxa.flat.slopes import Slopes, Turn, collect, descend, fill_gradients, worked_out
+from doxa.flat.adam import BiasCorrections, Decays, Moments, adam, bias_corrections, decays
+from doxa.flat.draws import RHO_LIMIT, RegenerableNoise, can_regenerate_noise, draw, fill_scale
+from doxa.flat.gaussian_gradients import (
+    GaussianGradientInputs,
+    ScalePullback,
+    accumulate_gradients,
+    fill_gradients,
+    gaussian_adam,
+    mean_and_rho_gradients,
+)
+from doxa.flat.prior import PriorGradientKind, PriorGradients, mixture_slope
 
 __all__ = [
-    "FAR",
-    "Corrections",
+    "RHO_LIMIT",
+    "BiasCorrections",
     "Decays",
-    "Drawn",
+    "GaussianGradientInputs",
     "Moments",
-    "Pull",
-    "Pulls",
-    "Slopes",
-    "Turn",
+    "PriorGradientKind",
+    "PriorGradients",
+    "RegenerableNoise",
+    "ScalePullback",
+    "accumulate_gradients",
     "adam",
-    "collect",
-    "corrections",
+    "bias_corrections",
+    "can_regenerate_noise",
     "decays",
-    "descend",
     "draw",
     "fill_gradients",
     "fill_scale",
-    "makes_again",
+    "gaussian_adam",
+    "mean_and_rho_gradients",
     "mixture_slope",
-    "worked_out",
 ]

@@ -9,37 +9,37 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
-from doxa.kernels import at, kernel
+from doxa.kernels import kernel, pointer
 
 
-class Pull(IntEnum):
+class PriorGradientKind(IntEnum):
     """Where the slopes of −log p come from, while a step is taken."""
 
-    NOWHERE = 0
-    LINE = 1  # one centre and precision a member
-    LINES = 2  # one a weight
+    NONE = 0
+    LINEAR_PER_NET = 1  # one centre and precision a member
+    LINEAR_PER_WEIGHT = 2  # one a weight
     MIXTURE = 3  # of two Gaussians, at the draw
 
 
 @dataclass(frozen=True)
-class Pulls:
+class PriorGradients:
     """The slopes of −log p of every member's prior, as the kernels take them."""
 
-    kind: Pull = Pull.NOWHERE
-    about: Tensor | None = None  # [K, 4]: centre and precision; of a mixture centre, two precisions, log-odds
+    kind: PriorGradientKind = PriorGradientKind.NONE
+    coefficients: Tensor | None = None  # [K, 4]: centre and precision; of a mixture centre, two precisions, log-odds
     centres: Tensor | None = None  # [K, n]
     precisions: Tensor | None = None  # [K, n]
 
-    def part(self, span: slice) -> Pulls:
+    def columns(self, span: slice) -> PriorGradients:
         """Those of a stretch of the weights."""
-        cut = [None if t is None else t[:, span] for t in (self.centres, self.precisions)]
-        return Pulls(self.kind, self.about, *cut)
+        columns = [None if t is None else t[:, span] for t in (self.centres, self.precisions)]
+        return PriorGradients(self.kind, self.coefficients, *columns)
 
-    def line(self) -> tuple[Tensor | float, Tensor]:
+    def centre_and_precision(self) -> tuple[Tensor | float, Tensor]:
         """Centres and precisions, as columns [K, 1] or rows [K, n]."""
-        if self.kind is Pull.LINE:
-            assert self.about is not None
-            return self.about[:, :1], self.about[:, 1:2]
+        if self.kind is PriorGradientKind.LINEAR_PER_NET:
+            assert self.coefficients is not None
+            return self.coefficients[:, :1], self.coefficients[:, 1:2]
         assert self.precisions is not None
         return 0.0 if self.centres is None else self.centres, self.precisions
 
@@ -57,8 +57,8 @@ def mixture_slope(
         compiled = kernel("doxa_mixture_slope", w)
     if compiled is not None:
         slope = torch.empty_like(w)
-        compiled(w.numel(), *numbers, at(w), at(slope))
+        compiled(w.numel(), *numbers, pointer(w), pointer(slope))
         return slope
     distance = w - centre
-    idle = (distance.square().mul_(-0.5 * (narrow - wide)) - odds).sigmoid_()
-    return distance.mul_(idle.mul_(narrow - wide).add_(wide)).neg_()
+    narrow_share = (distance.square().mul_(-0.5 * (narrow - wide)) - odds).sigmoid_()
+    return distance.mul_(narrow_share.mul_(narrow - wide).add_(wide)).neg_()

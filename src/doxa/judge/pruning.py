@@ -11,9 +11,9 @@ from torch import Tensor
 
 from doxa.data.rows import as_pair
 from doxa.errors import BadInput
-from doxa.judge.summary import summary
+from doxa.judge.summary import skill_and_nll
 from doxa.predict.belief import Belief
-from doxa.predict.sweep import like
+from doxa.predict.sweep import prototype_of
 from doxa.weights.layout import Layout
 
 FRACTIONS = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98)
@@ -40,13 +40,13 @@ def pruning_curve(
     inputs as `refresh` renew BatchNorm's statistics. data (x [B, ·], y [B, ·]).
     Graves (2011), Practical variational inference for neural networks; Blundell et al. (2015).
     """
-    x, y = as_pair(data, like(belief.posterior), "data")
+    x, y = as_pair(data, prototype_of(belief.posterior), "data")
     if len(fractions) == 0:
         raise BadInput("fractions is empty; give at least one fraction between 0 and 1 to prune")
     rows = []
     for fraction in fractions:
-        small = belief.prune(fraction, per_layer=per_layer, refresh=refresh)
-        rows.append({"fraction": float(fraction), **summary(small.predict(x, samples, seed), y)})
+        pruned = belief.prune(fraction, per_layer=per_layer, refresh=refresh)
+        rows.append({"fraction": float(fraction), **skill_and_nll(pruned.predict(x, samples, seed), y)})
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
@@ -59,10 +59,10 @@ def pruned_shares(belief: Belief, fractions: Sequence[float] = FRACTIONS) -> dic
     Blundell et al. (2015), Weight uncertainty in neural networks, section 5.1.
     """
     columns: dict[str, list[float]] = {"fraction": [float(f) for f in fractions]}
-    kept = [belief.kept(fraction) for fraction in fractions]
+    keep_masks = [belief.kept(fraction) for fraction in fractions]
     for slot in belief.layout.random_slots:
         if len(slot.shape) > 1:
-            columns[slot.name] = [1 - float(keep[slot.span].double().mean()) for keep in kept]
+            columns[slot.name] = [1 - float(keep_mask[slot.span].double().mean()) for keep_mask in keep_masks]
     return columns
 
 
@@ -74,15 +74,15 @@ def signal_to_noise_quantiles(belief: Belief, quantiles: Sequence[float] = QUANT
     """
     ranks = list(quantiles)
     return {
-        name: dict(zip(ranks, _quantiles(_known(ratio), ranks), strict=True))
+        name: dict(zip(ranks, _quantiles(_finite_ratios(ratio), ranks), strict=True))
         for name, ratio in belief.signal_to_noise().items()
     }
 
 
-def _quantiles(known: Ratios, ranks: Sequence[float]) -> list[float]:
+def _quantiles(ratios: Ratios, ranks: Sequence[float]) -> list[float]:
     """Quantiles between which an infinity may lie, which cannot be interpolated."""
-    endless = np.quantile((known == LARGEST).astype(np.float64), ranks) > 0
-    return np.where(endless, np.inf, np.quantile(known, ranks)).tolist()
+    is_infinite = np.quantile((ratios == LARGEST).astype(np.float64), ranks) > 0
+    return np.where(is_infinite, np.inf, np.quantile(ratios, ranks)).tolist()
 
 
 def signal_to_noise_histogram(belief: Belief, bins: int = 70) -> tuple[list[float], dict[str, list[int]]]:
@@ -109,11 +109,11 @@ def _histogram(ratios: Mapping[str, Tensor], bins: int) -> tuple[list[float], di
     counts = {}
     for name, ratio in ratios.items():
         with np.errstate(divide="ignore"):
-            decibels = 10 * np.log10(_known(ratio))
+            decibels = 10 * np.log10(_finite_ratios(ratio))
         counts[name] = np.histogram(np.clip(decibels, *DECIBELS), edges)[0].tolist()
     return edges.tolist(), counts
 
 
-def _known(ratio: Tensor) -> Ratios:
+def _finite_ratios(ratio: Tensor) -> Ratios:
     """Ratios as float64, 0/0 as 0 and a certain weight's infinite one as the largest number there is."""
     return ratio.flatten().double().nan_to_num(nan=0.0).cpu().numpy()

@@ -17,7 +17,7 @@ KNOTS = 101  # at most; denser towards the ends, where a level matters most
 EDGE = 1e-6  # as near to 0 and 1 as a float32 can ask
 
 
-def levels_of(outputs: Tensor, noise: float, y: Tensor, weights: Tensor | None = None) -> Tensor:
+def calibration_levels(outputs: Tensor, noise: float, y: Tensor, weights: Tensor | None = None) -> Tensor:
     """Shares of rows and the levels they lie below, [2, K], 0 to 1: a straight line for a calibrated model.
 
     u = (1/S) Σₛ Φ((y − outputsₛ) / noise);  a share k / (n + 1) lies below u₍ₖ₎, the k-th smallest
@@ -31,13 +31,13 @@ def levels_of(outputs: Tensor, noise: float, y: Tensor, weights: Tensor | None =
     below = torch.special.ndtr((y.reshape(outputs.shape[1:]) - outputs).double() / noise)
     u = over_draws.mean(below, weights).flatten().sort().values
     edge = math.log(len(u))  # the logit of n / (n + 1)
-    even = torch.linspace(-edge, edge, KNOTS, dtype=torch.float64).sigmoid()
-    rank = ((len(u) + 1) * even).round().long().clamp(1, len(u)).unique()
+    even_shares = torch.linspace(-edge, edge, KNOTS, dtype=torch.float64).sigmoid()
+    rank = ((len(u) + 1) * even_shares).round().long().clamp(1, len(u)).unique()
     start, end = u.new_zeros(1), u.new_ones(1)
     return torch.stack([torch.cat([start, rank / (len(u) + 1), end]), torch.cat([start, u[rank - 1], end])])
 
 
-def recalibrated(q: float, levels: Tensor) -> float:
+def recalibrate_level(q: float, levels: Tensor) -> float:
     """The level to ask for so that a share q of new rows lies below.
 
     Kuleshov, Fenner & Ermon (2018), Accurate uncertainties for deep learning using calibrated regression.
@@ -50,14 +50,14 @@ def recalibrated(q: float, levels: Tensor) -> float:
     return min(max(level, EDGE), 1 - EDGE)
 
 
-def ends(level: float, levels: Tensor | None = None) -> tuple[float, float]:
+def interval_levels(level: float, levels: Tensor | None = None) -> tuple[float, float]:
     """The two levels to ask for a central interval, moved where `levels` say so."""
     require_level(level)
     lower, upper = (1 - level) / 2, (1 + level) / 2
-    return (lower, upper) if levels is None else (recalibrated(lower, levels), recalibrated(upper, levels))
+    return (lower, upper) if levels is None else (recalibrate_level(lower, levels), recalibrate_level(upper, levels))
 
 
 def interval(draws: Draws, level: float, levels: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The central interval, two ends [B, ·], that holds y with probability `level`: as it is judged and delivered."""
-    lower, upper = ends(level, levels)
+    lower, upper = interval_levels(level, levels)
     return draws.quantile(lower), draws.quantile(upper)

@@ -10,9 +10,9 @@ from torch import Tensor
 from doxa.data.rows import as_pair
 from doxa.errors import BadInput
 from doxa.judge.attacks.fgsm import fgsm
-from doxa.judge.summary import summary
+from doxa.judge.summary import skill_and_nll
 from doxa.predict.belief import Belief
-from doxa.predict.sweep import like
+from doxa.predict.sweep import prototype_of
 
 
 def robustness(
@@ -35,13 +35,13 @@ def robustness(
     data (x [B, ·], y [B, ·]).
     Goodfellow, Shlens & Szegedy (2015); Papernot et al. (2016), Transferability in machine learning.
     """
-    x, y = as_pair(data, like(belief.posterior), "data")
+    x, y = as_pair(data, prototype_of(belief.posterior), "data")
     if len(radii) == 0:
         raise BadInput("radii is empty; give at least one, such as 0.0 for the clean inputs")
     rows = []
     for radius in radii:
         attacked = attack(source or belief, x, y, radius, samples=samples, seed=seed, low=low, high=high)
-        found = summary(belief.predict(attacked, samples, seed), y)
-        accuracy = {"accuracy": 1 - found["error"]} if "error" in found else {}
-        rows.append({"radius": float(radius), **accuracy, **found})
+        skill = skill_and_nll(belief.predict(attacked, samples, seed), y)
+        accuracy = {"accuracy": 1 - skill["error"]} if "error" in skill else {}
+        rows.append({"radius": float(radius), **accuracy, **skill})
     return {name: [row[name] for row in rows] for name in rows[0]}

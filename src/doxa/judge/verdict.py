@@ -10,15 +10,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from doxa.contracts import Estimate
-from doxa.data.rows import as_pair, count
+from doxa.data.rows import as_pair, row_count
 from doxa.judge import findings
 from doxa.judge.judgement import Judgement
 from doxa.judge.metrics.calibration import BINS, ece, ece_adaptive, ece_classwise
 from doxa.judge.metrics.checks import require_bins, require_level
 from doxa.judge.metrics.crps import crps_gaussian_mixture
 from doxa.judge.metrics.half_sampling import half_sampling_error
-from doxa.judge.metrics.labels import reading
-from doxa.judge.metrics.predictive_density import gibbs_nll, lppd, lppd_error, mean_error
+from doxa.judge.metrics.labels import probability_function
+from doxa.judge.metrics.predictive_density import gibbs_nll, lppd, lppd_error, standard_error
 from doxa.judge.metrics.regression import coverage, rmse, width
 from doxa.judge.metrics.scores import brier, error
 from doxa.judge.metrics.shift import auroc, fpr95
@@ -26,7 +26,7 @@ from doxa.judge.recalibration import interval
 from doxa.kernels import over_draws
 from doxa.predict.belief import Belief
 from doxa.predict.draws import Draws
-from doxa.predict.sweep import like
+from doxa.predict.sweep import prototype_of
 
 LEVELS = (0.5, 0.9, 0.95)  # of the central intervals whose coverage is always told
 CRPS_DRAWS = 200  # at most, evenly spaced: its cost grows with their square
@@ -51,83 +51,85 @@ def judge(
 
     Classification: error, brier, ece (equal width, class-wise, adaptive) of the averaged probabilities, each label
     of a row by itself. Regression: rmse, crps, standard deviations, coverage of central intervals and their width
-    at `level`, each interval as `levels` (`Chosen.levels`) move it. Both: nll = −lppd and gibbs_nll, a row's labels or
-    targets together. Inputs alone given as `out_of_distribution` add how well entropy and mutual information tell them
-    apart. No Monte-Carlo error is computed (0) for coverage, width and regression's shift scores.
+    at `level`, each interval as `levels` (`ChosenBelief.levels`) move it. Both: nll = −lppd and gibbs_nll, a row's
+    labels or targets together. Inputs alone given as `out_of_distribution` add how well entropy and mutual information
+    tell them apart. No Monte-Carlo error is computed (0) for coverage, width and regression's shift scores.
     Gelman et al. (2014); Guo et al. (2017); Gneiting & Raftery (2007).
     """
     require_bins(bins)
     require_level(level)
-    x, y = as_pair(data, like(belief.posterior), "data")
+    x, y = as_pair(data, prototype_of(belief.posterior), "data")
     draws = belief.predict(x, samples, seed)
     y = belief.likelihood.check(draws.outputs[0], y)
-    unseen = None if out_of_distribution is None else belief.predict(out_of_distribution, samples, seed)
+    ood_draws = None if out_of_distribution is None else belief.predict(out_of_distribution, samples, seed)
     log_p = draws.log_prob(y)
-    scores = _density(log_p, draws.weights)
+    density_scores = _density_scores(log_p, draws.weights)
     if belief.likelihood.discrete:
-        own, said = _classification(draws, y, unseen, bins)
+        task_scores, remarks = _classification_scores(draws, y, ood_draws, bins)
     else:
-        own, said = _regression(draws, y, unseen, level, levels)
-    said = [findings.collapsed(belief), findings.too_few_samples(belief.posterior, log_p, draws.weights), *said]
-    found = {**own, **scores}
-    if findings.exhausted(belief.posterior, len(draws)):
+        task_scores, remarks = _regression_scores(draws, y, ood_draws, level, levels)
+    remarks = [findings.collapsed(belief), findings.too_few_samples(belief.posterior, log_p, draws.weights), *remarks]
+    all_scores = {**task_scores, **density_scores}
+    if findings.has_all_distinct_draws(belief.posterior, len(draws)):
         # There are no other draws for a score to move with.
-        found = {name: Estimate(e.value) for name, e in found.items()}
-    return Judgement(found, count(x), len(draws), [s for s in said if s is not None])
+        all_scores = {name: Estimate(estimate.value) for name, estimate in all_scores.items()}
+    return Judgement(all_scores, row_count(x), len(draws), [finding for finding in remarks if finding is not None])
 
 
-def _density(log_p: Tensor, weights: Tensor | None) -> Scores:
-    value, spread = float(lppd(log_p, weights)), float(lppd_error(log_p, weights))
-    each = -log_p.double().mean(1)
-    gibbs = float(mean_error(each, weights)) if len(each) > 1 else 0.0
+def _density_scores(log_p: Tensor, weights: Tensor | None) -> Scores:
+    value, lppd_spread = float(lppd(log_p, weights)), float(lppd_error(log_p, weights))
+    draw_nll = -log_p.double().mean(1)
+    gibbs_error = float(standard_error(draw_nll, weights)) if len(draw_nll) > 1 else 0.0
     return {
-        "nll": Estimate(-value, spread),
-        "lppd": Estimate(value, spread),
-        "gibbs_nll": Estimate(float(gibbs_nll(log_p, weights)), gibbs),
+        "nll": Estimate(-value, lppd_spread),
+        "lppd": Estimate(value, lppd_spread),
+        "gibbs_nll": Estimate(float(gibbs_nll(log_p, weights)), gibbs_error),
     }
 
 
-def _classification(draws: Draws, y: Tensor, unseen: Draws | None, bins: int) -> tuple[Scores, list[str | None]]:
+def _classification_scores(
+    draws: Draws, y: Tensor, ood_draws: Draws | None, bins: int
+) -> tuple[Scores, list[str | None]]:
     means = draws.means
-    read, labels = reading(draws.likelihood, means, y)
-    p, flat = read(means), labels.flatten()
+    to_probabilities, labels = probability_function(draws.likelihood, means, y)
+    p, flat_labels = to_probabilities(means), labels.flatten()
     entropies = torch.special.entr(p).sum((2, 3)).mean(1)  # [S]
-    average = _averages(draws)
+    average = _average_over(draws)
 
     def scores(index: Tensor) -> dict[str, Tensor]:
         mean = average(p, index)
-        each = mean.flatten(0, 1)
+        mean_p = mean.flatten(0, 1)
         entropy = torch.special.entr(mean).sum((1, 2)).mean()
         return {
-            "error": error(each, flat),
-            "brier": brier(each, flat),
-            "ece": ece(each, flat, bins),
-            "ece_classwise": ece_classwise(each, flat, bins),
-            "ece_adaptive": ece_adaptive(each, flat, bins),
+            "error": error(mean_p, flat_labels),
+            "brier": brier(mean_p, flat_labels),
+            "ece": ece(mean_p, flat_labels, bins),
+            "ece_classwise": ece_classwise(mean_p, flat_labels, bins),
+            "ece_adaptive": ece_adaptive(mean_p, flat_labels, bins),
             "entropy": entropy,
             "mutual_information": (entropy - average(entropies, index)).clamp_min(0),
         }
 
-    found = _with_errors(scores, len(draws))
-    if unseen is not None:
-        found |= _with_errors(_shift_by(p, read(unseen.means), average), len(draws))
-    each = over_draws.mean(p, draws.weights).flatten(0, 1)
-    confidence, label = each.max(1)
-    right = label == flat
-    said = [
-        findings.constant(each, F.one_hot(flat, each.shape[1])),
-        findings.overconfident(confidence, right),
-        findings.underconfident(confidence, right),
+    estimates = _with_errors(scores, len(draws))
+    if ood_draws is not None:
+        estimates |= _with_errors(_shift_scores_by_draws(p, to_probabilities(ood_draws.means), average), len(draws))
+    mean_p = over_draws.mean(p, draws.weights).flatten(0, 1)
+    confidence, likeliest = mean_p.max(1)
+    correct = likeliest == flat_labels
+    remarks = [
+        findings.constant(mean_p, F.one_hot(flat_labels, mean_p.shape[1])),
+        findings.overconfident(confidence, correct),
+        findings.underconfident(confidence, correct),
     ]
-    return found, said
+    return estimates, remarks
 
 
-def _regression(
-    draws: Draws, y: Tensor, unseen: Draws | None, level: float, levels: Tensor | None
+def _regression_scores(
+    draws: Draws, y: Tensor, ood_draws: Draws | None, level: float, levels: Tensor | None
 ) -> tuple[Scores, list[str | None]]:
     means = draws.means
     variances = draws.likelihood.variance(draws.outputs, draws.parameters)
-    average, deviation = _averages(draws), _averages(draws, over_draws.std)
+    average, deviation = _average_over(draws), _average_over(draws, over_draws.std)
 
     def scores(index: Tensor) -> dict[str, Tensor]:
         return {
@@ -136,30 +138,35 @@ def _regression(
             "epistemic": deviation(means, index).mean(),
         }
 
-    found = _with_errors(scores, len(draws))
+    estimates = _with_errors(scores, len(draws))
     split = getattr(draws.likelihood, "split", None)  # a Gaussian's location and scale: for these the crps is closed
     if split is not None:
         location, scale = split(draws.outputs, draws.parameters)
-        some = torch.linspace(0, len(draws) - 1, min(len(draws), CRPS_DRAWS)).round().long()
-        shares = None if draws.weights is None else draws.weights[some]
-        found["crps"] = crps_gaussian_mixture(location[some], scale.expand_as(location)[some], y, shares)
-    for each in sorted({*LEVELS, level}):
-        lower, upper = interval(draws, each, levels)
-        found[f"coverage_{100 * each:g}"] = Estimate(float(coverage(y, lower, upper)))
-        if each == level:
-            found[f"width_{100 * each:g}"] = Estimate(float(width(lower, upper)))
-    if unseen is not None:
-        found |= {k: Estimate(float(v)) for k, v in _shift(_unsure(draws), _unsure(unseen)).items()}
-    covered = found[f"coverage_{100 * level:g}"].value
-    said = [
+        crps_draws = torch.linspace(0, len(draws) - 1, min(len(draws), CRPS_DRAWS)).round().long()
+        crps_weights = None if draws.weights is None else draws.weights[crps_draws]
+        estimates["crps"] = crps_gaussian_mixture(
+            location[crps_draws], scale.expand_as(location)[crps_draws], y, crps_weights
+        )
+    for interval_level in sorted({*LEVELS, level}):
+        lower, upper = interval(draws, interval_level, levels)
+        estimates[f"coverage_{100 * interval_level:g}"] = Estimate(float(coverage(y, lower, upper)))
+        if interval_level == level:
+            estimates[f"width_{100 * interval_level:g}"] = Estimate(float(width(lower, upper)))
+    if ood_draws is not None:
+        estimates |= {
+            k: Estimate(float(v))
+            for k, v in _shift_scores(_entropy_and_information(draws), _entropy_and_information(ood_draws)).items()
+        }
+    covered = estimates[f"coverage_{100 * level:g}"].value
+    remarks = [
         findings.constant(draws.mean.reshape(len(y), -1), y.reshape(len(y), -1)),
         findings.too_narrow(covered, level, y.numel()),
         findings.too_wide(covered, level, y.numel()),
     ]
-    return found, said
+    return estimates, remarks
 
 
-def _averages(draws: Draws, average: Callable[..., Tensor] = over_draws.mean) -> Average:
+def _average_over(draws: Draws, average: Callable[..., Tensor] = over_draws.mean) -> Average:
     """An average of values [S, ·] over some of the draws, by their weights."""
     weights = draws.weights
     return lambda values, index: average(values[index], None if weights is None else weights[index])
@@ -172,7 +179,7 @@ def _with_errors(scores: Callable[[Tensor], dict[str, Tensor]], draws: int) -> S
     return {name: Estimate(float(v), float(e)) for (name, v), e in zip(values.items(), errors, strict=True)}
 
 
-def _shift(inside: tuple[Tensor, Tensor], outside: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+def _shift_scores(inside: tuple[Tensor, Tensor], outside: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
     """How well entropies [B] and mutual informations [B] tell familiar rows from unseen ones."""
     (entropy, information), (unseen_entropy, unseen_information) = inside, outside
     return {
@@ -183,19 +190,22 @@ def _shift(inside: tuple[Tensor, Tensor], outside: tuple[Tensor, Tensor]) -> dic
     }
 
 
-def _shift_by(p: Tensor, unseen: Tensor, average: Average) -> Callable[[Tensor], dict[str, Tensor]]:
+def _shift_scores_by_draws(p: Tensor, outside_p: Tensor, average: Average) -> Callable[[Tensor], dict[str, Tensor]]:
     """The shift scores of class probabilities [S, B, T, C] and [S, B', T, C] as a function of which draws to use."""
-    parts = [torch.special.entr(q).sum((2, 3)) for q in (p, unseen)]  # [S, B]
+    draw_entropies = [torch.special.entr(q).sum((2, 3)) for q in (p, outside_p)]  # [S, B]
 
-    def unsure(q: Tensor, part: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+    def entropy_and_information(q: Tensor, draw_entropy: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
         entropy = torch.special.entr(average(q, index)).sum((1, 2))
-        return entropy, (entropy - average(part, index)).clamp_min(0)
+        return entropy, (entropy - average(draw_entropy, index)).clamp_min(0)
 
-    return lambda index: _shift(unsure(p, parts[0], index), unsure(unseen, parts[1], index))
+    return lambda index: _shift_scores(
+        entropy_and_information(p, draw_entropies[0], index),
+        entropy_and_information(outside_p, draw_entropies[1], index),
+    )
 
 
-def _unsure(draws: Draws) -> tuple[Tensor, Tensor]:
+def _entropy_and_information(draws: Draws) -> tuple[Tensor, Tensor]:
     """Entropy [B] and mutual information [B]; one draw has none, where quadrature would leave its rounding."""
-    mixed, parts = draws.entropies()
+    entropy, expected_entropy = draws.entropies()
     # Not clamped at 0: only ranks are used, and a quadrature's error, much the same in every row, would make ties.
-    return mixed, mixed - parts if len(draws) > 1 else torch.zeros_like(mixed)
+    return entropy, entropy - expected_entropy if len(draws) > 1 else torch.zeros_like(entropy)

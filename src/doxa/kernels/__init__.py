@@ -28,8 +28,8 @@ _N, _KEY, _X, _V, _FLAG = ctypes.c_int64, ctypes.c_uint64, ctypes.c_float, ctype
 _WORD = ctypes.c_uint32
 _ROWS = (_N, _V, _KEY)  # members, their seeds, the upper half of their counters
 _ADAM = (_X,) * 7
-_DRAWN = (_V, _KEY, _N, _X)
-_SLOPES = (_N, _N, _FLAG, _FLAG, _V, _V, _N, _V, _V, _N, _V, _N, _V, _N, _N, *_DRAWN, _V, _V, _V)
+_NOISE_STREAM = (_V, _KEY, _N, _X)
+_SLOPES = (_N, _N, _FLAG, _FLAG, _V, _V, _N, _V, _V, _N, _V, _N, _V, _N, _N, *_NOISE_STREAM, _V, _V, _V)
 SIGNATURES = {
     "doxa_normals": (*_ROWS, _N, _N, _X, _N, _V),
     "doxa_signs": (*_ROWS, _N, _N, _V),
@@ -38,7 +38,7 @@ SIGNATURES = {
     "doxa_fill_scale": (_N, _N, _FLAG, _N, _N, _V, _V),
     "doxa_descend": (*_SLOPES, _V, *_ADAM, _V, _V, _V, _V),
     "doxa_slopes": (*_SLOPES, _V, _V),
-    "doxa_collect": (_N, _N, _FLAG, _FLAG, _N, _V, _N, _V, *_DRAWN, _N, _V, _V, _N, _V, _V),
+    "doxa_collect": (_N, _N, _FLAG, _FLAG, _N, _V, _N, _V, *_NOISE_STREAM, _N, _V, _V, _N, _V, _V),
     "doxa_adam": (_N, _N, _V, *_ADAM, _N, _V, _N, _V, _V, _V),
     "doxa_mixture_slope": (_N, _X, _X, _X, _X, _V, _V),
 }
@@ -54,18 +54,18 @@ def library() -> ctypes.CDLL | None:
             for flags in _flags(version):
                 # Kernels are a convenience: whatever keeps them from being built must not keep anyone from training.
                 try:
-                    found = _typed(ctypes.CDLL(str(_built(folder, compiler, version, flags))))
-                    if _sound(found):
-                        return found
+                    compiled = _declare_signatures(ctypes.CDLL(str(_build(folder, compiler, version, flags))))
+                    if _passes_self_test(compiled):
+                        return compiled
                 except Exception:
                     continue
     return None
 
 
-def identity() -> str | None:
+def fingerprint() -> str | None:
     """What the kernels' bits depend on (source, compiler, flags, processor), as a short word; None without them."""
-    found = library()
-    return None if found is None else Path(found._name).stem
+    compiled = library()
+    return None if compiled is None else Path(compiled._name).stem
 
 
 def kernel(name: str, *vectors: Tensor | None) -> Callable[..., None] | None:
@@ -73,13 +73,13 @@ def kernel(name: str, *vectors: Tensor | None) -> Callable[..., None] | None:
     if torch.compiler.is_compiling():
         return None
     for v in vectors:
-        if v is not None and not _plain(v):
+        if v is not None and not _is_supported(v):
             return None
-    found = library()
-    return None if found is None else getattr(found, name)
+    compiled = library()
+    return None if compiled is None else getattr(compiled, name)
 
 
-def at(vector: Tensor | None) -> int | None:
+def pointer(vector: Tensor | None) -> int | None:
     """Where a vector's numbers begin, as C takes it."""
     return None if vector is None else vector.data_ptr()
 
@@ -89,13 +89,13 @@ def stride(rows: Tensor | None) -> int:
     return 0 if rows is None else rows.stride(0)
 
 
-def written(*vectors: Tensor) -> None:
+def mark_written(*vectors: Tensor) -> None:
     """Tell autograd that these were written to, as torch's own operations do."""
     for v in vectors:
         torch.autograd.graph.increment_version(v)
 
 
-def _plain(v: Tensor) -> bool:
+def _is_supported(v: Tensor) -> bool:
     if not v.is_cpu or v.dtype != torch.float32 or (v.stride(-1) != 1 and v.shape[-1] > 1):
         return False
     if v.requires_grad and torch.is_grad_enabled():
@@ -107,36 +107,38 @@ def _plain(v: Tensor) -> bool:
     return True
 
 
-def _typed(found: ctypes.CDLL) -> ctypes.CDLL:
+def _declare_signatures(compiled: ctypes.CDLL) -> ctypes.CDLL:
     for name, types in SIGNATURES.items():
-        function = getattr(found, name)
+        function = getattr(compiled, name)
         function.argtypes, function.restype = types, None
-    return found
+    return compiled
 
 
-def _sound(found: ctypes.CDLL) -> bool:
+def _passes_self_test(compiled: ctypes.CDLL) -> bool:
     """Whether known questions get their known answers: a compiler may take liberties with floating point."""
     rho = torch.tensor([-60.0, -5.0, -1.0, 0.0, 3.0, 79.0])
     scale, noise, seed = torch.empty(6), torch.empty(6), torch.zeros(1, dtype=torch.int64)
-    found.doxa_fill_scale(1, 6, 0, 6, 6, rho.data_ptr(), scale.data_ptr())
-    found.doxa_normals(1, seed.data_ptr(), 0, 1022, 6, 1.0, 6, noise.data_ptr())
+    compiled.doxa_fill_scale(1, 6, 0, 6, 6, rho.data_ptr(), scale.data_ptr())
+    compiled.doxa_normals(1, seed.data_ptr(), 0, 1022, 6, 1.0, 6, noise.data_ptr())
     expected = [math.log1p(math.exp(r)) for r in rho.tolist()]
     close = all(abs(s / e - 1) < 1e-6 for s, e in zip(scale.tolist(), expected, strict=True))
-    return close and all(abs(z - known) < 1e-5 for z, known in zip(noise.tolist(), NORMALS, strict=True))
+    return close and all(
+        abs(z - expected_z) < 1e-5 for z, expected_z in zip(noise.tolist(), KNOWN_NORMALS, strict=True)
+    )
 
 
 # Numbers 1022 to 1027 of the stream of seed 0.
-NORMALS = (0.7161101, -1.4232160, 0.1631162, 0.8768538, 1.3253633, -0.9251704)
+KNOWN_NORMALS = (0.7161101, -1.4232160, 0.1631162, 0.8768538, 1.3253633, -0.9251704)
 
 
 def _compilers() -> Iterator[tuple[str, bytes]]:
     """Every compiler at hand, once, with what it says of its version; the user's choice first."""
-    seen = set()
+    real_paths = set()
     for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
         path = shutil.which(name) if name else None
-        if path is None or (real := os.path.realpath(path)) in seen:
+        if path is None or (real_path := os.path.realpath(path)) in real_paths:
             continue
-        seen.add(real)
+        real_paths.add(real_path)
         try:
             yield path, subprocess.run([path, "--version"], capture_output=True, check=True, timeout=60).stdout
         except (OSError, subprocess.SubprocessError):
@@ -145,25 +147,25 @@ def _compilers() -> Iterator[tuple[str, bytes]]:
 
 def _flags(version: bytes) -> Iterator[tuple[str, ...]]:
     # GCC's OpenMP is torch's own on Linux: one pool of threads. Another's would be a second pool, or on a Mac a crash.
-    ours = sys.platform == "linux" and b"clang" not in version.lower()
+    shares_torch_openmp = sys.platform == "linux" and b"clang" not in version.lower()
     for native in (("-march=native",), ()):
-        for parallel in (("-fopenmp",), ()) if ours else ((),):
+        for parallel in (("-fopenmp",), ()) if shares_torch_openmp else ((),):
             yield (*FLAGS, *native, *parallel)
 
 
-def _built(folder: Path, compiler: str, version: bytes, flags: tuple[str, ...]) -> Path:
+def _build(folder: Path, compiler: str, version: bytes, flags: tuple[str, ...]) -> Path:
     """The path of the library in a folder, after compiling it if it is not there whole."""
-    about = [SOURCE.read_bytes(), compiler.encode(), version, " ".join(flags).encode(), _processor()]
-    name = f"flat-{hashlib.sha256(b'|'.join(about)).hexdigest()[:20]}.so"
-    target, seal = folder / name, folder / f"{name}.sha256"
-    if not (_own(target) and _own(seal) and seal.read_text() == _digest(target)):
-        with tempfile.TemporaryDirectory(dir=folder) as work:
-            made, sealed = Path(work) / name, Path(work) / seal.name
-            command = [compiler, *flags, "-o", str(made), str(SOURCE), "-lm"]
+    inputs = [SOURCE.read_bytes(), compiler.encode(), version, " ".join(flags).encode(), _processor()]
+    name = f"flat-{hashlib.sha256(b'|'.join(inputs)).hexdigest()[:20]}.so"
+    target, digest_file = folder / name, folder / f"{name}.sha256"
+    if not (_is_private(target) and _is_private(digest_file) and digest_file.read_text() == _digest(target)):
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            built, built_digest = Path(scratch) / name, Path(scratch) / digest_file.name
+            command = [compiler, *flags, "-o", str(built), str(SOURCE), "-lm"]
             subprocess.run(command, capture_output=True, check=True, timeout=300)
-            sealed.write_text(_digest(made))
-            made.replace(target)  # atomic: another process finds all of it or nothing
-            sealed.replace(seal)
+            built_digest.write_text(_digest(built))
+            built.replace(target)  # atomic: another process finds all of it or nothing
+            built_digest.replace(digest_file)
     return target
 
 
@@ -177,7 +179,7 @@ def _folders() -> Iterator[Path]:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = Path(base) / "doxa" / "native"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if _own(folder):
+        if _is_private(folder):
             yield folder
     except (OSError, RuntimeError):
         pass
@@ -186,13 +188,13 @@ def _folders() -> Iterator[Path]:
     yield Path(temporary)
 
 
-def _own(path: Path) -> bool:
+def _is_private(path: Path) -> bool:
     """Whether it is there, belongs to this user, and nobody else can write to it: what is in it will be run."""
     try:
-        about = path.stat()
+        status = path.stat()
     except OSError:
         return False
-    return about.st_uid == os.geteuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _processor() -> bytes:
@@ -201,5 +203,7 @@ def _processor() -> bytes:
         lines = Path("/proc/cpuinfo").read_bytes().splitlines()
     except OSError:
         lines = []
-    told = sorted({line for line in lines if line.startswith((b"model name", b"flags", b"Features", b"cpu\t", b"isa"))})
-    return b"".join([*told, platform.machine().encode(), platform.processor().encode()])
+    cpu_lines = sorted(
+        {line for line in lines if line.startswith((b"model name", b"flags", b"Features", b"cpu\t", b"isa"))}
+    )
+    return b"".join([*cpu_lines, platform.machine().encode(), platform.processor().encode()])

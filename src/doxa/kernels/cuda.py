@@ -28,23 +28,23 @@ def kernels() -> Any:
 def kernel(name: str, *rows: Tensor | None) -> Any:
     """The kernel of this name, where it can work on these rows [K, n]: float32 on a GPU, each dense."""
     for r in rows:
-        if r is not None and not _plain(r):
+        if r is not None and not _is_supported(r):
             return None
     if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
         return None
-    found = kernels()
-    return None if found is None else getattr(found, name)
+    module = kernels()
+    return None if module is None else getattr(module, name)
 
 
-def _plain(r: Tensor) -> bool:
+def _is_supported(r: Tensor) -> bool:
     return r.is_cuda and r.dtype == torch.float32 and (r.stride(-1) == 1 or r.shape[-1] <= 1)
 
 
-def groups(start: int, n: int, size: int = GROUP) -> int:
+def group_count(start: int, n: int, size: int = GROUP) -> int:
     """How many groups of `size` numbers the stretch touches."""
     return -(-(start + n) // size) - start // size
 
 
-def step_of(step: int | Tensor, device: torch.device) -> Tensor:
+def step_tensor(step: int | Tensor, device: torch.device) -> Tensor:
     """A step's number in the device's memory."""
     return step if isinstance(step, Tensor) else torch.full((), step, dtype=torch.int64, device=device)

@@ -43,10 +43,10 @@ def quantile(values: Tensor, q: float, weights: Tensor | None = None) -> Tensor:
     shares = _shares(weights, values)
     count = float(1 / shares.square().sum())
     ordered, order = values.sort(dim=0)
-    reached = shares[order].cumsum(0)
-    reached[-1] = 1  # to which rounding may not have come
-    inside = (reached * count - q * (count - 1)).clamp(0, 1)
-    return (ordered * inside.diff(dim=0, prepend=torch.zeros_like(inside[:1]))).sum(0)
+    cumulative = shares[order].cumsum(0)
+    cumulative[-1] = 1  # to which rounding may not have come
+    mass_below = (cumulative * count - q * (count - 1)).clamp(0, 1)
+    return (ordered * mass_below.diff(dim=0, prepend=torch.zeros_like(mass_below[:1]))).sum(0)
 
 
 def _shares(weights: Tensor, like: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ SMALL = 1 << 24  # products of a weight and a row of a step
 
 
 @contextmanager
-def threads(net: nn.Module, rows: int = ROWS) -> Iterator[None]:
+def limit_threads(net: nn.Module, rows: int = ROWS) -> Iterator[None]:
     """One thread where a step of so many rows is too small to share, as many as there are otherwise.
 
     Waiting for each other costs small nets more than sharing gains them, and twenty times as much on a busy machine.

@@ -31,5 +31,5 @@ class Annealed:
             raise BadInput(f"of must be a schedule such as kl_weights.uniform(), got {self.of!r}")
 
     def __call__(self, moment: Moment) -> float:
-        done = min(1.0, moment.step / (self.epochs * moment.batches))
-        return (self.start + (1 - self.start) * done) * self.of(moment)
+        progress = min(1.0, moment.step / (self.epochs * moment.batches))
+        return (self.start + (1 - self.start) * progress) * self.of(moment)

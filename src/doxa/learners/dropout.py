@@ -15,10 +15,10 @@ from doxa.errors import BadInput
 from doxa.gradients.point import PointGradient
 from doxa.kl_weights import uniform
 from doxa.noise.interception import Apply, Site
-from doxa.noise.source import Source, kept
+from doxa.noise.source import NoiseSource, dropout_mask
 from doxa.posteriors import dropout as posterior
-from doxa.posteriors.dropout import masked_by, masks
-from doxa.weights.layout import settle
+from doxa.posteriors.dropout import apply_dropout, masked_weights
+from doxa.weights.layout import bind_prior
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Dropout:
 
     def start(self, problem: Problem, fleet: Sequence[Dropout]) -> PointGradient:
         layout, uses = problem.layout, problem.uses
-        masked = masks(layout, uses, self.rate, self.input_rate)
+        masked = masked_weights(layout, uses, self.rate, self.input_rate)
         if not masked:
             raise BadInput(
                 "dropout reaches no weight of this net: it has no linear map or convolution used once beyond the first "
@@ -59,24 +59,26 @@ class Dropout:
         by_start = {m.start: m.rate for m in masked}
         rates = {s.name: by_start[s.start] for s in layout.random_slots if s.start in by_start}
         keep = posterior(problem.start[0], layout.random, masked).keep
-        priors = [settle(own.prior, layout, problem.start[0]) for own in fleet]
+        priors = [bind_prior(settings.prior, layout, problem.start[0]) for settings in fleet]
 
         def slope(prior: Prior, w: Tensor) -> Tensor:
             return prior.grad_log_prob(w / keep)
 
         def sites(leaves: Mapping[str, Tensor], _: Mapping[str, Tensor]) -> list[Site]:
-            found = ((name, uses.single[name]) for name in rates)
-            return [Site(name, leaves[name], None, None, None, use.channel_axis, use.row_axes) for name, use in found]
+            uses_by_name = ((name, uses.single_use[name]) for name in rates)
+            return [
+                Site(name, leaves[name], None, None, None, use.channel_axis, use.row_axes) for name, use in uses_by_name
+            ]
 
         return PointGradient(
             problem,
             priors,
-            [None if own is None else partial(slope, own) for own in priors],
-            believe=lambda mean, _: posterior(mean, layout.random, masked),
+            [None if bound_prior is None else partial(slope, bound_prior) for bound_prior in priors],
+            make_posterior=lambda mean, _: posterior(mean, layout.random, masked),
             noise={s.name: "dropout" if s.name in rates else "point" for s in layout.slots},
             sites=sites,
             rule=partial(drop, rates),
-            drawn=partial(masked_by, masked),
+            draw_weights=partial(apply_dropout, masked),
         )
 
     def optimiser(self, fleet: Sequence[Dropout]) -> None:
@@ -93,7 +95,7 @@ def drop(
     weight: Tensor,
     bias: Tensor | None,
     site: Site,
-    source: Source,
+    source: NoiseSource,
 ) -> Tensor:
     """f(x∘z/(1 − rate), w): each row loses its own channels, at all of its positions."""
-    return apply(x * kept(source, site.shape(x, site.channel_axis), rates[site.name], x), weight, bias)
+    return apply(x * dropout_mask(source, site.shape(x, site.channel_axis), rates[site.name], x), weight, bias)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from doxa.collectors.moving_average import MovingAverage
-from doxa.learners.collected import Collected
+from doxa.learners.averaging import AveragingLearner
 
 
 @dataclass(frozen=True)
-class Ema(Collected):
+class Ema(AveragingLearner):
     """The moving average of the weights after every step, of a learner of points.
 
     w̄ₜ = (1 − d) Σ_{s ≤ t} d^{t−s} wₛ / (1 − dᵗ)

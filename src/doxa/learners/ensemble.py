@@ -11,7 +11,7 @@ import torch
 from doxa.contracts import Prior, Problem, Schedule
 from doxa.engine.contracts import Gradient, Learner
 from doxa.errors import BadInput
-from doxa.weights.layout import restarted
+from doxa.weights.layout import fresh_weights
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,16 @@ class Ensemble:
         starts = []
         for j, row in enumerate(problem.start):
             fresh = j % self.members > 0 and fleet[j // self.members].restart
-            starts.append(restarted(problem.net, problem.layout, row, problem.seeds[j]) if fresh else row)
-        return self.learner.start(replace(problem, start=torch.stack(starts)), _each(fleet))
+            starts.append(fresh_weights(problem.net, problem.layout, row, problem.seeds[j]) if fresh else row)
+        return self.learner.start(replace(problem, start=torch.stack(starts)), _member_learners(fleet))
 
     def optimiser(self, fleet: Sequence[Ensemble]) -> Any:
-        return self.learner.optimiser(_each(fleet))
+        return self.learner.optimiser(_member_learners(fleet))
 
     def collector(self, fleet: Sequence[Ensemble]) -> Any:
-        return self.learner.collector(_each(fleet))
+        return self.learner.collector(_member_learners(fleet))
 
 
-def _each(fleet: Sequence[Ensemble]) -> list[Learner]:
+def _member_learners(fleet: Sequence[Ensemble]) -> list[Learner]:
     """A learner for every net."""
-    return [own.learner for own in fleet for _ in range(own.members)]
+    return [ensemble.learner for ensemble in fleet for _ in range(ensemble.members)]

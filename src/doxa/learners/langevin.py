@@ -12,7 +12,7 @@ from doxa.errors import BadInput
 from doxa.gradients.point import PointGradient
 from doxa.kl_weights import uniform
 from doxa.learners.point import Point
-from doxa.optimisers.langevin import Langevin as Steps
+from doxa.optimisers.langevin import Langevin as LangevinSteps
 from doxa.optimisers.langevin import Temperature
 
 
@@ -51,11 +51,11 @@ class Langevin:
         return Langevin, self.burn_in, self.thinning, self.on_disk
 
     def start(self, problem: Problem, fleet: Sequence[Langevin]) -> PointGradient:
-        points = [Point(own.prior, own.kl_weight) for own in fleet]
+        points = [Point(settings.prior, settings.kl_weight) for settings in fleet]
         return points[0].start(problem, points)
 
-    def optimiser(self, fleet: Sequence[Langevin]) -> Steps:
-        return Steps(tuple(own.temperature for own in fleet))
+    def optimiser(self, fleet: Sequence[Langevin]) -> LangevinSteps:
+        return LangevinSteps(tuple(settings.temperature for settings in fleet))
 
     def collector(self, fleet: Sequence[Langevin]) -> Chain:
         return Chain(self.burn_in, self.thinning, self.on_disk)

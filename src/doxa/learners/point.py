@@ -8,10 +8,10 @@ from typing import Any
 
 from doxa.collectors.last import Last
 from doxa.contracts import Prior, Problem, Schedule
-from doxa.gradients.point import PointGradient, Slope
+from doxa.gradients.point import PointGradient, PriorSlope
 from doxa.kl_weights import uniform
 from doxa.posteriors import delta
-from doxa.weights.layout import settle
+from doxa.weights.layout import bind_prior
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Point:
         return (Point,)
 
     def start(self, problem: Problem, fleet: Sequence[Point]) -> PointGradient:
-        priors = [settle(own.prior, problem.layout, problem.start[0]) for own in fleet]
+        priors = [bind_prior(settings.prior, problem.layout, problem.start[0]) for settings in fleet]
         random = problem.layout.random
-        slopes: list[Slope | None] = [None if own is None else own.grad_log_prob for own in priors]
-        return PointGradient(problem, priors, slopes, believe=lambda mean, _: delta(mean, random))
+        slopes: list[PriorSlope | None] = [None if prior is None else prior.grad_log_prob for prior in priors]
+        return PointGradient(problem, priors, slopes, make_posterior=lambda mean, _: delta(mean, random))
 
     def optimiser(self, fleet: Sequence[Point]) -> None:
         return None

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from doxa.collectors.average import Average
-from doxa.learners.collected import Collected
+from doxa.learners.averaging import AveragingLearner
 
 
 @dataclass(frozen=True)
-class Swa(Collected):
+class Swa(AveragingLearner):
     """The mean of the weights along the last part of the way, of a learner of points.
 
     w̄ = (1/n) Σᵢ wᵢ,  i = every-th step from a share `start_at` of the run on

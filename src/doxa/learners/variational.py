@@ -8,7 +8,7 @@ from typing import Any
 
 from doxa.collectors.last import Last
 from doxa.contracts import Prior, Problem, Schedule
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput, require_whole
 from doxa.gradients.variational import VariationalGradient
 from doxa.kl_weights import uniform
 from doxa.noise import Noise, shared
@@ -16,7 +16,7 @@ from doxa.noise.leaves import SAMPLE
 from doxa.posteriors import mean_field
 
 # Every sample has its own part of a step's streams, whose numbers have 31 bits.
-MOST = (1 << 31) // SAMPLE - 1
+MAX_SAMPLES = (1 << 31) // SAMPLE - 1
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Variational:
     nets = 1
 
     def __post_init__(self) -> None:
-        whole("samples", self.samples)
-        if self.samples > MOST:
-            raise BadInput(f"samples must be at most {MOST:,} a step, got {self.samples:,}")
+        require_whole("samples", self.samples)
+        if self.samples > MAX_SAMPLES:
+            raise BadInput(f"samples must be at most {MAX_SAMPLES:,} a step, got {self.samples:,}")
         if isinstance(self.prior, type) or not hasattr(self.prior, "grad_log_prob"):
             raise BadInput(f"prior must be one of doxa.priors, e.g. doxa.priors.gaussian(1.0); got {self.prior!r}")
         if not isinstance(self.noise, Noise):

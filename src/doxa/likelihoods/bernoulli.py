@@ -42,8 +42,8 @@ class Bernoulli:
         return y.to(output.dtype)
 
     def log_prob(self, output: Tensor, y: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        each = -F.binary_cross_entropy_with_logits(output, y.expand_as(output), reduction="none")
-        return each.flatten(-(y.dim() - 1)).sum(-1) if y.dim() > 1 else each
+        log_p = -F.binary_cross_entropy_with_logits(output, y.expand_as(output), reduction="none")
+        return log_p.flatten(-(y.dim() - 1)).sum(-1) if y.dim() > 1 else log_p
 
     def mean(self, output: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         return output.sigmoid()

@@ -18,7 +18,7 @@ from doxa.kernels import over_draws
 from doxa.random.keys import generator
 
 NODES = 24  # of the quadrature for a mixture's entropy
-LARGEST = 1 << 22  # numbers that it holds at a time
+NUMBERS_AT_ONCE = 1 << 22  # numbers that it holds at a time
 
 
 class _Gaussian(ABC):
@@ -48,8 +48,8 @@ class _Gaussian(ABC):
 
     def log_prob(self, output: Tensor, y: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         location, scale = self.split(output, parameters)
-        each = -0.5 * ((y - location) / scale).square() - scale.log() - 0.5 * math.log(2 * math.pi)
-        return each.flatten(-(y.dim() - 1)).sum(-1) if y.dim() > 1 else each
+        log_p = -0.5 * ((y - location) / scale).square() - scale.log() - 0.5 * math.log(2 * math.pi)
+        return log_p.flatten(-(y.dim() - 1)).sum(-1) if y.dim() > 1 else log_p
 
     def mean(self, output: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         return self.split(output, parameters)[0]
@@ -64,8 +64,8 @@ class _Gaussian(ABC):
         """Of y itself, noise included: the root of the mixture's distribution function."""
         location, scale = self.split(output, parameters)
         normal = torch.distributions.Normal(torch.zeros((), dtype=output.dtype), 1.0)
-        single = location + scale * normal.icdf(torch.tensor(q, dtype=output.dtype)).to(output.device)
-        low, high = single.amin(0), single.amax(0)
+        draw_quantiles = location + scale * normal.icdf(torch.tensor(q, dtype=output.dtype)).to(output.device)
+        low, high = draw_quantiles.amin(0), draw_quantiles.amax(0)
         for _ in range(60):
             middle = (low + high) / 2
             below = over_draws.mean(torch.special.ndtr((middle - location) / scale), weights) < q
@@ -81,16 +81,18 @@ class _Gaussian(ABC):
         )
         samples, count, size = location.shape
         parts = over_draws.mean((scale.log() + 0.5 * math.log(2 * math.pi * math.e)).sum(-1), weights)
-        nodes, steps = _nodes(size, samples, location)
+        nodes, steps = _quadrature_nodes(size, samples, location)
         information = torch.zeros_like(parts)
-        rows = max(1, LARGEST // (len(nodes) * samples * size))
+        rows = max(1, NUMBERS_AT_ONCE // (len(nodes) * samples * size))
         for start in range(0, count, rows):
-            few = slice(start, start + rows)
-            information[few] = _information(location[:, few], scale[:, few], nodes, steps, weights)
+            block = slice(start, start + rows)
+            information[block] = _mutual_information(location[:, block], scale[:, block], nodes, steps, weights)
         return parts + information, parts
 
 
-def _information(location: Tensor, scale: Tensor, nodes: Tensor, steps: Tensor, weights: Tensor | None) -> Tensor:
+def _mutual_information(
+    location: Tensor, scale: Tensor, nodes: Tensor, steps: Tensor, weights: Tensor | None
+) -> Tensor:
     """I[y; s] of a mixture of Gaussians [S, B, D], row by row; `steps` [K] are the weights of the nodes."""
     total = torch.zeros_like(location[0, :, 0])
     divisors = [len(location)] * len(location) if weights is None else (weights.sum() / weights).tolist()
@@ -104,7 +106,7 @@ def _information(location: Tensor, scale: Tensor, nodes: Tensor, steps: Tensor, 
     return total
 
 
-def _nodes(size: int, samples: int, like: Tensor) -> tuple[Tensor, Tensor]:
+def _quadrature_nodes(size: int, samples: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Points z [K, D] and weights [K] with Σ weight·f(z) ≈ E f(z), z ~ N(0, I)."""
     if size == 1:
         x, w = np.polynomial.hermite_e.hermegauss(NODES)

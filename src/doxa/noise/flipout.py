@@ -5,19 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from doxa.flat import Turn, draw
+from doxa.flat import ScalePullback, draw
 from doxa.noise.interception import Apply, Site
-from doxa.noise.leaves import Noise, Piece
-from doxa.noise.source import Source, signs
+from doxa.noise.leaves import LeafSegment, Noise
+from doxa.noise.source import NoiseSource, signs
 from doxa.random.philox import Stream
 
 
-def fill(piece: Piece, stream: Stream, sign: float) -> None:
-    assert piece.second is not None
-    draw(piece.second, None, piece.scale, piece.epsilon, piece.rho, stream, piece.span.start, sign)
+def fill(segment: LeafSegment, stream: Stream, sign: float) -> None:
+    assert segment.second is not None
+    draw(segment.second, None, segment.scale, segment.epsilon, segment.rho, stream, segment.span.start, sign)
 
 
-def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, source: Source) -> Tensor:
+def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, source: NoiseSource) -> Tensor:
     output = apply(x, weight, bias)
     flips = signs(source, site.shape(output, site.channel_axis), output)
     if site.weight_noise is None:
@@ -26,7 +26,7 @@ def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Sit
     return torch.addcmul(output, flips, apply(flipped, site.weight_noise, site.bias_noise))
 
 
-flipout = Noise("flipout", Turn.TIMES_EPSILON, fill, rule)
+flipout = Noise("flipout", ScalePullback.TIMES_EPSILON, fill, rule)
 """One draw of the weights for the batch, its signs flipped at random for every row: rows become uncorrelated.
 
 b = f(x, mean) + r∘f(x∘s, scale·ε),  r, s ∈ {−1, 1};   pull-back: (g_mean, ε·g_δ)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from doxa.errors import BadInput
-from doxa.noise.source import Source
+from doxa.noise.source import NoiseSource
 from doxa.weights.probe import ATTENTION, OPEN_ATTENTION, OPERATIONS, arguments
 
 Apply = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -35,18 +35,18 @@ class Site:
 
 
 # A rule turns the plain operation into the noisy one: (apply, x, weight, bias, site, source) -> output.
-Rule = Callable[[Apply, Tensor, Tensor, Tensor | None, Site, Source], Tensor]
+Rule = Callable[[Apply, Tensor, Tensor, Tensor | None, Site, NoiseSource], Tensor]
 
 
 class Interception(TorchFunctionMode):
     """Applies a rule at every site, and leaves all else as it is."""
 
-    def __init__(self, sites: Sequence[Site], rule: Rule, source: Source) -> None:
+    def __init__(self, sites: Sequence[Site], rule: Rule, source: NoiseSource) -> None:
         super().__init__()
         self.sites = sites
         self.rule = rule
         self.source = source
-        self.met: list[str] = []
+        self.visited: list[str] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -62,7 +62,7 @@ class Interception(TorchFunctionMode):
             x, weight, bias, rest, named = arguments(args, kwargs)
             for site in self.sites:
                 if site.weight is weight or (site.weight is None and site.bias is bias):
-                    self._meet(site)
+                    self._mark_visited(site)
 
                     def apply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
                         return func(x, weight, bias, *rest, **named)
@@ -70,12 +70,12 @@ class Interception(TorchFunctionMode):
                     return self.rule(apply, x, weight, bias, site, self.source)
         return func(*args, **kwargs)
 
-    def _meet(self, site: Site) -> None:
+    def _mark_visited(self, site: Site) -> None:
         if torch.compiler.is_compiling():
             return
-        if site.name in self.met:
+        if site.name in self.visited:
             raise BadInput(
                 f"the net used {site.name} twice in one pass, but once when it was probed; its noise would differ "
                 "between the two uses: use noise.shared for this net"
             )
-        self.met.append(site.name)
+        self.visited.append(site.name)

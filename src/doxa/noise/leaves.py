@@ -9,7 +9,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from doxa.flat import Turn, draw
+from doxa.flat import ScalePullback, draw
 from doxa.noise.interception import Site
 from doxa.random.philox import Stream
 from doxa.weights.layout import Layout, Slot
@@ -31,17 +31,17 @@ class Noise:
     """
 
     name: str
-    turn: Turn = Turn.TIMES_EPSILON
-    fill: Callable[[Piece, Stream, float], None] | None = None
+    turn: ScalePullback = ScalePullback.TIMES_EPSILON
+    fill: Callable[[LeafSegment, Stream, float], None] | None = None
     rule: Callable[..., Tensor] | None = None
     draws_weights: bool = True  # whether the second leaf needs ε
 
     def reaches(self, uses: Uses, name: str) -> bool:
         """Whether the rule applies to this weight; otherwise it gets a shared draw."""
-        return self.rule is not None and name in uses.single
+        return self.rule is not None and name in uses.single_use
 
 
-class Gathered:
+class GradientBuffer:
     """The gradients of neighbouring leaves as rows [K, n].
 
     Of leaves that hold all nets together, or of one net, they are taken as autograd made them; the leaves of several
@@ -50,9 +50,9 @@ class Gathered:
 
     def __init__(self, slots: Sequence[Slot], leaves: Sequence[dict[str, Tensor]], members: int, like: Tensor) -> None:
         self.members = members
-        self.own = [leaves[0][s.name] for s in slots] if len(leaves) == 1 else []
-        self.buffer = like.new_zeros(members, 0 if self.own else sum(prod(s.shape) for s in slots))
-        if not self.own:
+        self.direct_leaves = [leaves[0][s.name] for s in slots] if len(leaves) == 1 else []
+        self.buffer = like.new_zeros(members, 0 if self.direct_leaves else sum(prod(s.shape) for s in slots))
+        if not self.direct_leaves:
             for slot in slots:
                 span = slice(slot.start - slots[0].start, slot.stop - slots[0].start)
                 for row, group in zip(self.buffer, leaves, strict=True):
@@ -60,15 +60,15 @@ class Gathered:
 
     def clear(self) -> None:
         """Nothing has flowed back yet."""
-        for leaf in self.own:
+        for leaf in self.direct_leaves:
             leaf.grad = None
         self.buffer.zero_()
 
     @property
     def rows(self) -> Tensor:
-        if not self.own:
+        if not self.direct_leaves:
             return self.buffer
-        rows = [self._dense(leaf).reshape(self.members, -1) for leaf in self.own]
+        rows = [self._dense(leaf).reshape(self.members, -1) for leaf in self.direct_leaves]
         return rows[0] if len(rows) == 1 else torch.cat(rows, 1)
 
     @staticmethod
@@ -79,24 +79,24 @@ class Gathered:
 
 
 @dataclass(frozen=True)
-class Piece:
+class LeafSegment:
     """A stretch of the random weights, with its rows [K, n] of every matrix that a step works on."""
 
     span: slice
-    ruled: bool
+    has_rule: bool
     mean: Tensor
     scale: Tensor | None
     rho: Tensor | None
     flat: Tensor
     epsilon: Tensor | None
     second: Tensor | None
-    first_gradient: Gathered | None = None
-    second_gradient: Gathered | None = None
+    first_gradient: GradientBuffer | None = None
+    second_gradient: GradientBuffer | None = None
 
-    def part(self, own: slice) -> Piece:
+    def rows_of_draw(self, rows: slice) -> LeafSegment:
         """The same stretch of one of several draws."""
-        cut = (None if t is None else t[own] for t in (self.flat, self.epsilon, self.second))
-        flat, epsilon, second = cut
+        sliced = (None if t is None else t[rows] for t in (self.flat, self.epsilon, self.second))
+        flat, epsilon, second = sliced
         assert flat is not None
         return replace(self, flat=flat, epsilon=epsilon, second=second)
 
@@ -108,10 +108,10 @@ class Piece:
 
 
 class Leaves:
-    """First leaves, second leaves and ε of K nets, filled by `draw`; their gradients by pieces.
+    """First leaves, second leaves and ε of K nets, filled by `draw`; their gradients by segments.
 
     All are made once, around the `mean` [K, P] and the `rho` or `scale` [K, R] that the training changes in place.
-    `together`, a leaf holds all nets' weights [K, ·]; otherwise each net has leaves of its own. With several `draws`
+    `vectorized`, a leaf holds all nets' weights [K, ·]; otherwise each net has leaves of its own. With several `draws`
     side by side, leaves and ε have a row for each draw of each net, [S · K, ·]. Where the step makes ε again, it need
     not be kept.
     """
@@ -124,7 +124,7 @@ class Leaves:
         mean: Tensor,
         rho: Tensor | None = None,
         scale: Tensor | None = None,
-        together: bool = False,
+        vectorized: bool = False,
         draws: int = 1,
         keep_epsilon: bool = True,
     ) -> None:
@@ -132,79 +132,88 @@ class Leaves:
         self.nets, self.draws = len(mean), draws
         members, random = draws * len(mean), layout.random
         slots = layout.random_slots
-        ruled = {s.name: noise.reaches(uses, s.name) for s in slots}
-        self.ruled = any(ruled.values())
-        drawn = not all(ruled.values())
-        self.flat = mean.new_empty(members, layout.size) if drawn or draws > 1 else mean
-        self.first = leaves_of(layout, self.flat, together)
-        needs = keep_epsilon and (drawn or noise.draws_weights)
-        epsilon = mean.new_zeros(members, random) if needs else None
-        self.second_flat = mean.new_zeros(members, random) if self.ruled else None
-        self.second = None if self.second_flat is None else leaves_of(Layout(slots), self.second_flat, together)
+        has_rule = {s.name: noise.reaches(uses, s.name) for s in slots}
+        self.has_rule = any(has_rule.values())
+        any_drawn = not all(has_rule.values())
+        self.flat = mean.new_empty(members, layout.size) if any_drawn or draws > 1 else mean
+        self.first = make_leaves(layout, self.flat, vectorized)
+        needs_epsilon = keep_epsilon and (any_drawn or noise.draws_weights)
+        epsilon = mean.new_zeros(members, random) if needs_epsilon else None
+        self.second_flat = mean.new_zeros(members, random) if self.has_rule else None
+        self.second = None if self.second_flat is None else make_leaves(Layout(slots), self.second_flat, vectorized)
 
-        def piece(run: list[Slot], gathers: bool = True) -> Piece:
-            span, is_ruled = slice(run[0].start, run[-1].stop), ruled[run[0].name]
-            cut = [None if t is None else t[:, span] for t in (scale, rho, epsilon, self.second_flat)]
-            seconds = self.second if is_ruled else None
-            return Piece(
+        def make_segment(group: list[Slot], gathers: bool = True) -> LeafSegment:
+            span, group_has_rule = slice(group[0].start, group[-1].stop), has_rule[group[0].name]
+            columns = [None if t is None else t[:, span] for t in (scale, rho, epsilon, self.second_flat)]
+            seconds = self.second if group_has_rule else None
+            return LeafSegment(
                 span,
-                is_ruled,
+                group_has_rule,
                 mean[:, span],
-                cut[0],
-                cut[1],
+                columns[0],
+                columns[1],
                 self.flat[:, span],
-                cut[2] if noise.draws_weights or not is_ruled else None,
-                cut[3] if is_ruled else None,
-                Gathered(run, self.first, members, mean) if gathers else None,
-                Gathered(run, seconds, members, mean) if gathers and seconds is not None else None,
+                columns[2] if noise.draws_weights or not group_has_rule else None,
+                columns[3] if group_has_rule else None,
+                GradientBuffer(group, self.first, members, mean) if gathers else None,
+                GradientBuffer(group, seconds, members, mean) if gathers and seconds is not None else None,
             )
 
         # Of a fleet that runs together, or alone, long gradients are taken as they are.
-        steal = together or members == 1
-        self.pieces = [piece(run) for run in runs(slots, lambda s: ruled[s.name], steal)]
+        adopt_gradients = vectorized or members == 1
+        self.segments = [
+            make_segment(group_of_slots)
+            for group_of_slots in group_slots(slots, lambda s: has_rule[s.name], adopt_gradients)
+        ]
         # Drawing needs no gradients: neighbours are drawn in one stroke, however long.
-        self.strokes = [piece(run, gathers=False) for run in runs(slots, lambda s: ruled[s.name], steal=False)]
-        tail = layout.slots[len(slots) :]
-        self.tail = [Gathered(run, self.first, members, mean) for run in runs(tail, lambda s: True, steal)]
-        self.tail_span = slice(random, layout.size)
+        self.draw_segments = [
+            make_segment(group_of_slots, gathers=False)
+            for group_of_slots in group_slots(slots, lambda s: has_rule[s.name], adopt_gradients=False)
+        ]
+        point_slots = layout.slots[len(slots) :]
+        self.point_gradient_buffers = [
+            GradientBuffer(group_of_slots, self.first, members, mean)
+            for group_of_slots in group_slots(point_slots, lambda s: True, adopt_gradients)
+        ]
+        self.point_span = slice(random, layout.size)
 
     @torch.no_grad()
     def draw(self, stream: Stream, sign: float = 1.0, number: int = 0) -> None:
         """Fill the leaves of a draw from N(mean, scale²); `sign` −1 gives the antithetic one."""
-        own = slice(number * self.nets, (number + 1) * self.nets)
-        for whole in self.strokes:
-            p = whole if self.draws == 1 else whole.part(own)
-            if p.ruled:
+        net_rows = slice(number * self.nets, (number + 1) * self.nets)
+        for segment in self.draw_segments:
+            p = segment if self.draws == 1 else segment.rows_of_draw(net_rows)
+            if p.has_rule:
                 assert self.noise.fill is not None
                 self.noise.fill(p, stream, sign)
                 if self.flat is not self.mean:
                     p.flat.copy_(p.mean)
             else:
                 draw(p.flat, p.mean, p.scale, p.epsilon, p.rho, stream, p.span.start, sign)
-        if self.flat is not self.mean and self.tail:
-            self.flat[own, self.tail_span] = self.mean[:, self.tail_span]
+        if self.flat is not self.mean and self.point_gradient_buffers:
+            self.flat[net_rows, self.point_span] = self.mean[:, self.point_span]
         if number == 0:
-            each = (g for p in self.pieces for g in (p.first_gradient, p.second_gradient) if g is not None)
-            for gathered in (*each, *self.tail):
-                gathered.clear()
+            buffers = (g for p in self.segments for g in (p.first_gradient, p.second_gradient) if g is not None)
+            for buffer in (*buffers, *self.point_gradient_buffers):
+                buffer.clear()
 
-    def tail_gradient(self) -> Tensor:
+    def point_gradient(self) -> Tensor:
         """By the point estimates [K, P − R], of all draws together."""
-        rows = torch.cat([g.rows for g in self.tail], 1)
+        rows = torch.cat([g.rows for g in self.point_gradient_buffers], 1)
         return rows if self.draws == 1 else rows.view(self.draws, self.nets, -1).sum(0)
 
 
-def leaves_of(layout: Layout, values: Tensor, together: bool) -> list[dict[str, Tensor]]:
+def make_leaves(layout: Layout, values: Tensor, vectorized: bool) -> list[dict[str, Tensor]]:
     """Leaf views of rows [K, P], by name: one set [K, ·] of all members together, or one set [·] for each."""
-    rows = [values] if together else list(values)
+    rows = [values] if vectorized else list(values)
     return [{name: view.detach().requires_grad_() for name, view in layout.views(row).items()} for row in rows]
 
 
-def sites_of(uses: Uses, first: Leaf, second: Leaf) -> list[Site]:
+def noise_sites(uses: Uses, first: Leaf, second: Leaf) -> list[Site]:
     """Where the rule applies: every operation with a random weight or bias of its own."""
     sites = []
     for names in uses.operations().values():
-        use = uses.single[next(iter(names.values()))]
+        use = uses.single_use[next(iter(names.values()))]
         weight, bias = names.get("weight"), names.get("bias")
         sites.append(
             Site(
@@ -220,27 +229,31 @@ def sites_of(uses: Uses, first: Leaf, second: Leaf) -> list[Site]:
     return sites
 
 
-def noise_of(layout: Layout, uses: Uses, noise: Noise) -> dict[str, str]:
+def noise_by_weight(layout: Layout, uses: Uses, noise: Noise) -> dict[str, str]:
     """The noise each trained weight gets, and why where it is not the one asked for."""
-    found = {}
+    noise_names = {}
     for slot in layout.slots:
         if not slot.random:
-            found[slot.name] = "point"
+            noise_names[slot.name] = "point"
         elif noise.rule is None or noise.reaches(uses, slot.name):
-            found[slot.name] = noise.name
+            noise_names[slot.name] = noise.name
         else:
-            found[slot.name] = f"shared ({uses.other[slot.name]})"
-    return found
+            noise_names[slot.name] = f"shared ({uses.fallback_reasons[slot.name]})"
+    return noise_names
 
 
-def runs(slots: Sequence[Slot], kind: Callable[[Slot], bool], steal: bool) -> Iterator[list[Slot]]:
+def group_slots(
+    slots: Sequence[Slot], group_key: Callable[[Slot], bool], adopt_gradients: bool
+) -> Iterator[list[Slot]]:
     """Neighbours of one kind together; where gradients may be taken as they are, long ones by themselves."""
-    run: list[Slot] = []
+    group: list[Slot] = []
     for slot in slots:
-        long = steal and prod(slot.shape) >= LONG
-        if run and (long or kind(slot) is not kind(run[0]) or (steal and prod(run[0].shape) >= LONG)):
-            yield run
-            run = []
-        run.append(slot)
-    if run:
-        yield run
+        is_long = adopt_gradients and prod(slot.shape) >= LONG
+        if group and (
+            is_long or group_key(slot) is not group_key(group[0]) or (adopt_gradients and prod(group[0].shape) >= LONG)
+        ):
+            yield group
+            group = []
+        group.append(slot)
+    if group:
+        yield group

@@ -5,23 +5,23 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from doxa.flat import Turn, fill_scale
+from doxa.flat import ScalePullback, fill_scale
 from doxa.noise.interception import Apply, Site
-from doxa.noise.leaves import Noise, Piece
-from doxa.noise.source import Source, normals
+from doxa.noise.leaves import LeafSegment, Noise
+from doxa.noise.source import NoiseSource, normals
 from doxa.random.philox import Stream
 
 
-def fill(piece: Piece, stream: Stream, sign: float) -> None:
-    assert piece.second is not None
-    if piece.rho is None:
-        assert piece.scale is not None
-        torch.square(piece.scale, out=piece.second)
+def fill(segment: LeafSegment, stream: Stream, sign: float) -> None:
+    assert segment.second is not None
+    if segment.rho is None:
+        assert segment.scale is not None
+        torch.square(segment.scale, out=segment.second)
     else:
-        fill_scale(piece.second, piece.rho, squared=True)
+        fill_scale(segment.second, segment.rho, squared=True)
 
 
-def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, source: Source) -> Tensor:
+def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, source: NoiseSource) -> Tensor:
     output = apply(x, weight, bias)
     if site.weight_noise is None:
         variance = apply(torch.zeros_like(x), weight.detach(), site.bias_noise)
@@ -32,7 +32,7 @@ def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Sit
     return torch.addcmul(output, deviation, normals(source, tuple(output.shape), output))
 
 
-local = Noise("local", Turn.TIMES_TWICE_SCALE, fill, rule, draws_weights=False)
+local = Noise("local", ScalePullback.TIMES_TWICE_SCALE, fill, rule, draws_weights=False)
 """The noise of each activation drawn directly, afresh for every row: gradients of far less variance.
 
 b = f(x, mean) + √f(x², scale²)·ζ,  ζ ~ N(0, 1);   pull-back: (g_mean, 2·scale·g_v)

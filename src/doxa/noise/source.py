@@ -11,97 +11,99 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from doxa.random.philox import Stream, fill_kept, fill_normals, fill_signs
+from doxa.random.philox import Stream, fill_dropout_mask, fill_normals, fill_signs
 
 Fill = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class Asked:
+class NoiseRequest:
     """What one operation of a pass asked for."""
 
     fill: Fill
     shape: tuple[int, ...]
     dtype: torch.dtype
     device: torch.device
-    turns: bool = False  # whether its sign turns round in an antithetic draw
+    flips_sign: bool = False  # whether its sign turns round in an antithetic draw
 
     def rows(self, stream: Stream, sign: float, out: Tensor | None = None) -> Tensor:
         """The numbers of every net [K, *shape]."""
         if out is None:
             out = torch.empty(len(stream.seeds), prod(self.shape), dtype=self.dtype, device=self.device)
-        if self.turns:
+        if self.flips_sign:
             self.fill(out, stream, sign=sign)
         else:
             self.fill(out, stream)
         return out.view(-1, *self.shape)
 
 
-class Source(Protocol):
+class NoiseSource(Protocol):
     """Random numbers for the rows of a pass."""
 
-    def give(self, asked: Asked) -> Tensor:
+    def draw(self, request: NoiseRequest) -> Tensor:
         """Numbers of the shape asked for."""
         ...
 
 
 @dataclass
-class Alone:
+class StreamSource:
     """The numbers of one member, made when they are asked for."""
 
     stream: Stream  # of one member; its number is the first asking's
     sign: float = 1.0
-    asked: int = 0
+    requests_served: int = 0
 
-    def give(self, asked: Asked) -> Tensor:
-        stream = self.stream.other(self.stream.number + self.asked)
-        self.asked += 1
-        return asked.rows(stream, self.sign)[0]
+    def draw(self, request: NoiseRequest) -> Tensor:
+        stream = self.stream.with_number(self.stream.number + self.requests_served)
+        self.requests_served += 1
+        return request.rows(stream, self.sign)[0]
 
 
-class Listening:
+class RecordingSource:
     """No noise: a note of what is asked for."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.requests: list[NoiseRequest] = []
 
-    def give(self, asked: Asked) -> Tensor:
-        self.asked.append(asked)
-        return torch.zeros(asked.shape, dtype=asked.dtype, device=asked.device)
+    def draw(self, request: NoiseRequest) -> Tensor:
+        self.requests.append(request)
+        return torch.zeros(request.shape, dtype=request.dtype, device=request.device)
 
 
-class Handed:
+class PrecomputedSource:
     """Numbers that were made beforehand, handed out in order."""
 
-    def __init__(self, made: Sequence[Tensor]) -> None:
-        self.made: Iterator[Tensor] = iter(made)
+    def __init__(self, values: Sequence[Tensor]) -> None:
+        self.values: Iterator[Tensor] = iter(values)
 
-    def give(self, asked: Asked) -> Tensor:
-        return next(self.made)
+    def draw(self, request: NoiseRequest) -> Tensor:
+        return next(self.values)
 
 
-def made(asked: Sequence[Asked], draws: Sequence[tuple[Stream, float]]) -> list[Tensor]:
+def precompute_noise(requests: Sequence[NoiseRequest], draws: Sequence[tuple[Stream, float]]) -> list[Tensor]:
     """What nets will be handed, each [S · K, *shape]: for each draw the numbers that each net would have made alone."""
-    found = []
-    for i, a in enumerate(asked):
+    values_per_request = []
+    for i, request in enumerate(requests):
         nets = len(draws[0][0].seeds)
-        out = torch.empty(len(draws) * nets, prod(a.shape), dtype=a.dtype, device=a.device)
-        for s, (stream, sign) in enumerate(draws):
-            a.rows(stream.other(stream.number + i), sign, out[s * nets : (s + 1) * nets])
-        found.append(out.view(-1, *a.shape))
-    return found
+        out = torch.empty(len(draws) * nets, prod(request.shape), dtype=request.dtype, device=request.device)
+        for draw_number, (stream, sign) in enumerate(draws):
+            request.rows(
+                stream.with_number(stream.number + i), sign, out[draw_number * nets : (draw_number + 1) * nets]
+            )
+        values_per_request.append(out.view(-1, *request.shape))
+    return values_per_request
 
 
-def normals(source: Source, shape: tuple[int, ...], like: Tensor) -> Tensor:
+def normals(source: NoiseSource, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """Independent standard normals; turned round in an antithetic draw."""
-    return source.give(Asked(fill_normals, shape, like.dtype, like.device, turns=True))
+    return source.draw(NoiseRequest(fill_normals, shape, like.dtype, like.device, flips_sign=True))
 
 
-def signs(source: Source, shape: tuple[int, ...], like: Tensor) -> Tensor:
+def signs(source: NoiseSource, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """Independent ±1."""
-    return source.give(Asked(fill_signs, shape, like.dtype, like.device))
+    return source.draw(NoiseRequest(fill_signs, shape, like.dtype, like.device))
 
 
-def kept(source: Source, shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
+def dropout_mask(source: NoiseSource, shape: tuple[int, ...], rate: float, like: Tensor) -> Tensor:
     """1/(1 − rate) with probability 1 − rate, else 0."""
-    return source.give(Asked(partial(fill_kept, rate=rate), shape, like.dtype, like.device))
+    return source.draw(NoiseRequest(partial(fill_dropout_mask, rate=rate), shape, like.dtype, like.device))

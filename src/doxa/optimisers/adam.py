@@ -12,10 +12,10 @@ from torch import Tensor
 from doxa.contracts import Schedule
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Gradient, State
-from doxa.engine.recipes import GaussianSlopes, GradientRows, group_numbers, rows_of
+from doxa.engine.recipes import GaussianSlopes, GradientRows, as_gradient_rows, group_indices
 from doxa.engine.states import restore
 from doxa.errors import BadInput, require_positive
-from doxa.flat import Corrections, Moments, adam, corrections, decays, descend
+from doxa.flat import BiasCorrections, Moments, adam, bias_corrections, decays, gaussian_adam
 
 
 @dataclass(frozen=True)
@@ -51,44 +51,46 @@ class AdamStepper:
     def __init__(self, settings: Adam, gradient: Gradient) -> None:
         self.settings, self.decays = settings, decays(settings.first, settings.second, settings.small)
         self.values = {p.name: p.values for p in gradient.parameters}
-        self.moments = {name: Moments.of(values) for name, values in self.values.items()}
-        _, self.groups = group_numbers(gradient)
+        self.moments = {name: Moments.initial(values) for name, values in self.values.items()}
+        _, self.groups = group_indices(gradient)
 
     def schedules(self) -> dict[str, Sequence[Schedule]]:
         return {}
 
     def numbers(self, count: int) -> tuple[float, float]:
         """What the start has left of both moments at a step, counted from 1."""
-        return corrections(count, self.settings.first, self.settings.second)
+        return bias_corrections(count, self.settings.first, self.settings.second)
 
     @torch.no_grad()
     def step(self, gradient: Gradient, context: StepContext) -> None:
         for recipe in gradient.slopes(context):
             if isinstance(recipe, GaussianSlopes):
-                self._descend(recipe, context)
+                self._step_gaussian(recipe, context)
                 continue
-            for rows in rows_of(recipe, self.values):
+            for rows in as_gradient_rows(recipe, self.values):
                 group = self.groups[rows.parameter]
                 self._step(rows, context.rates[group], context.scalars[group])
 
-    def _descend(self, recipe: GaussianSlopes, context: StepContext) -> None:
+    def _step_gaussian(self, recipe: GaussianSlopes, context: StepContext) -> None:
         """In the same pass that makes the gradient; mean and scale of a belief are one group."""
         group, span = self.groups["mean"], recipe.span
-        of_mean, of_rho = self.moments["mean"].part(span), self.moments["rho"].part(span)
-        descend(recipe.slopes, of_mean, of_rho, context.rates[group], context.scalars[group], self.decays)
+        mean_moments, rho_moments = self.moments["mean"].columns(span), self.moments["rho"].columns(span)
+        gaussian_adam(
+            recipe.slopes, mean_moments, rho_moments, context.rates[group], context.scalars[group], self.decays
+        )
 
-    def _step(self, recipe: GradientRows, rates: Tensor, left: Corrections) -> None:
+    def _step(self, recipe: GradientRows, rates: Tensor, corrections: BiasCorrections) -> None:
         """Along a gradient that is there."""
         if recipe.decay is not None:
             recipe.values.mul_(1 - (rates.clamp_min(0) * recipe.decay)[:, None])
         if recipe.rate is not None:
             rates = torch.where(rates < 0, rates, rates * recipe.rate)
-        moments = self.moments[recipe.parameter].part(recipe.span)
-        adam(recipe.values, recipe.rows, moments, rates, left, self.decays)
+        moments = self.moments[recipe.parameter].columns(recipe.span)
+        adam(recipe.values, recipe.rows, moments, rates, corrections, self.decays)
 
     def state(self) -> State:
-        each = enumerate(self.moments.values())
-        return State({f"{i}.{name}": getattr(m, name) for i, m in each for name in ("mean", "square")})
+        numbered_moments = enumerate(self.moments.values())
+        return State({f"{i}.{name}": getattr(m, name) for i, m in numbered_moments for name in ("mean", "square")})
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         restore(self.state().tensors, tensors)

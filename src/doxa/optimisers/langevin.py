@@ -12,7 +12,7 @@ from torch import Tensor
 from doxa.contracts import Moment, Schedule
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import WEIGHTS, Gradient, State
-from doxa.engine.recipes import empty_gradients, group_numbers
+from doxa.engine.recipes import empty_gradients, group_indices
 from doxa.errors import BadInput, require_from_zero
 from doxa.random.philox import fill_normals
 
@@ -35,9 +35,9 @@ class Langevin:
     temperature: Temperature | tuple[Temperature, ...] = 1.0
 
     def __post_init__(self) -> None:
-        for one in self.temperature if isinstance(self.temperature, tuple) else (self.temperature,):
-            if not callable(one):
-                require_from_zero("temperature", one)
+        for temperature in self.temperature if isinstance(self.temperature, tuple) else (self.temperature,):
+            if not callable(temperature):
+                require_from_zero("temperature", temperature)
 
     def start(self, gradient: Gradient) -> LangevinStepper:
         """Langevin dynamics of a gradient's parameters, which must be weights."""
@@ -48,14 +48,22 @@ class Langevin:
                     "doxa.learners.langevin or another learner of points, not with one that learns a spread"
                 )
         nets = len(gradient.parameters[0].values)
-        own = self.temperature if isinstance(self.temperature, tuple) else (self.temperature,) * nets
-        if len(own) != nets:
-            raise BadInput(f"{len(own)} temperatures were given for {nets} nets: give one for all, or one for each")
-        return LangevinStepper([Checked(one) if callable(one) else Fixed(one) for one in own], gradient)
+        temperatures = self.temperature if isinstance(self.temperature, tuple) else (self.temperature,) * nets
+        if len(temperatures) != nets:
+            raise BadInput(
+                f"{len(temperatures)} temperatures were given for {nets} nets: give one for all, or one for each"
+            )
+        return LangevinStepper(
+            [
+                CheckedTemperature(temperature) if callable(temperature) else ConstantTemperature(temperature)
+                for temperature in temperatures
+            ],
+            gradient,
+        )
 
 
 @dataclass(frozen=True)
-class Fixed:
+class ConstantTemperature:
     """A temperature that stays; zero is gradient descent."""
 
     value: float
@@ -65,15 +73,15 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedTemperature:
     """A schedule of temperatures, none of which may be below zero."""
 
     schedule: Schedule
 
     def __call__(self, moment: Moment) -> float:
-        found = float(self.schedule(moment))
-        require_from_zero(f"the temperature at step {moment.step}", found)
-        return found
+        temperature = float(self.schedule(moment))
+        require_from_zero(f"the temperature at step {moment.step}", temperature)
+        return temperature
 
 
 class LangevinStepper:
@@ -84,9 +92,9 @@ class LangevinStepper:
     def __init__(self, temperatures: Sequence[Schedule], gradient: Gradient) -> None:
         self.temperatures = temperatures
         self.values = {p.name: p.values for p in gradient.parameters}
-        self.slopes = empty_gradients(gradient)
+        self.gradients = empty_gradients(gradient)
         self.noise = {name: torch.empty_like(v) for name, v in self.values.items()}
-        _, self.groups = group_numbers(gradient)
+        _, self.groups = group_indices(gradient)
 
     def schedules(self) -> dict[str, Sequence[Schedule]]:
         return {"temperature": self.temperatures}
@@ -98,18 +106,18 @@ class LangevinStepper:
     def step(self, gradient: Gradient, context: StepContext) -> None:
         temperature = context.numbers["temperature"]
         for recipe in gradient.slopes(context):
-            recipe.fill(self.slopes)
+            recipe.fill(self.gradients)
             for name in recipe.parameters:
                 group, span = self.groups[name], recipe.span
                 rate, awake = context.rates[group], context.active(group)
-                along = rate[:, None] * self.slopes[name][:, span]
+                update = rate[:, None] * self.gradients[name][:, span]
                 if recipe.random:
                     noise = self.noise[name][:, span]
                     # Parameters of several names have streams of their own, one after the other.
                     number = NOISE + list(self.values).index(name)
-                    fill_normals(noise, context.stream.other(number), span.start or 0)
-                    along -= (2 * rate.clamp_min(0) * temperature / context.size).sqrt()[:, None] * noise
-                self.values[name][:, span] -= torch.where(awake, along, 0)
+                    fill_normals(noise, context.stream.with_number(number), span.start or 0)
+                    update -= (2 * rate.clamp_min(0) * temperature / context.size).sqrt()[:, None] * noise
+                self.values[name][:, span] -= torch.where(awake, update, 0)
 
     def state(self) -> State:
         return State()

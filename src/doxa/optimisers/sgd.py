@@ -12,7 +12,7 @@ from torch import Tensor
 from doxa.contracts import Schedule
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Gradient, State
-from doxa.engine.recipes import empty_gradients, group_numbers, materialised
+from doxa.engine.recipes import empty_gradients, group_indices, materialised
 from doxa.engine.states import restore
 from doxa.errors import BadInput
 
@@ -45,9 +45,9 @@ class SgdStepper:
     def __init__(self, settings: Sgd, gradient: Gradient) -> None:
         self.settings = settings
         self.values = {p.name: p.values for p in gradient.parameters}
-        self.slopes = empty_gradients(gradient)
+        self.gradients = empty_gradients(gradient)
         self.velocity = {n: torch.zeros_like(v) for n, v in self.values.items()} if settings.momentum else {}
-        _, self.groups = group_numbers(gradient)
+        _, self.groups = group_indices(gradient)
 
     def schedules(self) -> dict[str, Sequence[Schedule]]:
         return {}
@@ -57,15 +57,15 @@ class SgdStepper:
 
     @torch.no_grad()
     def step(self, gradient: Gradient, context: StepContext) -> None:
-        materialised(gradient, context, self.slopes)
-        rates = [(own[:, None], context.active(group)) for group, own in enumerate(context.rates)]
+        materialised(gradient, context, self.gradients)
+        rates = [(net_rates[:, None], context.active(group)) for group, net_rates in enumerate(context.rates)]
         for name, values in self.values.items():
-            (rate, awake), along = rates[self.groups[name]], self.slopes[name]
+            (rate, awake), direction = rates[self.groups[name]], self.gradients[name]
             if self.velocity:
                 velocity = self.velocity[name]
-                new = velocity * self.settings.momentum + along
-                along = velocity.copy_(torch.where(awake, new, velocity))
-            values.sub_(torch.where(awake, rate * along, 0))
+                new_velocity = velocity * self.settings.momentum + direction
+                direction = velocity.copy_(torch.where(awake, new_velocity, velocity))
+            values.sub_(torch.where(awake, rate * direction, 0))
 
     def state(self) -> State:
         return State({f"{i}.velocity": v for i, v in enumerate(self.velocity.values())})

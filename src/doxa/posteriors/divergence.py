@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Estimate, Posterior, Prior
-from doxa.flat import Pull, Pulls
+from doxa.flat import PriorGradientKind, PriorGradients
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.dropout import Dropout
-from doxa.posteriors.mean_field import MeanField, at_once
+from doxa.posteriors.mean_field import MeanField, draws_at_once
 from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.particles import Particles
 from doxa.posteriors.samples import Samples
@@ -29,7 +29,7 @@ from doxa.random.philox import Stream, fill_normals
 
 
 @dataclass(frozen=True)
-class Closed:
+class ClosedFormKL:
     """A KL from N(mean, scale²), elementwise, and a way to add its slopes to two gradients in place.
 
     The slopes are `weight` times those of −E_q[log p(w)]; the entropy's are every prior's alike.
@@ -68,28 +68,28 @@ def _laplace_slopes(
     by_scale += z.square_().mul_(-0.5).exp_().mul_(weight * math.sqrt(2 / math.pi) / p.scale)
 
 
-CLOSED: dict[type, Closed] = {
-    Gaussian: Closed(_gaussian, _gaussian_slopes),
-    Laplace: Closed(_laplace, _laplace_slopes),
+CLOSED_FORMS: dict[type, ClosedFormKL] = {
+    Gaussian: ClosedFormKL(_gaussian, _gaussian_slopes),
+    Laplace: ClosedFormKL(_laplace, _laplace_slopes),
 }
 
 
-def pulls_of(priors: Sequence[Prior], random: int, like: Tensor) -> Pulls:
+def prior_gradients_of(priors: Sequence[Prior], random: int, like: Tensor) -> PriorGradients:
     """The slopes of −log p of several nets' priors as the flat passes take them; nothing for those they do not know."""
-    # By exact type, as in CLOSED: a subclass may have slopes of its own.
+    # By exact type, as in CLOSED_FORMS: a subclass may have slopes of its own.
     gaussians = [p for p in priors if type(p) is Gaussian]
     mixtures = [p for p in priors if type(p) is ScaleMixture and not isinstance(p.centre, Tensor)]
     if len(gaussians) == len(priors):
-        found = [(p.centre, p.scale**-2) for p in gaussians]
-        if not any(isinstance(v, Tensor) for pair in found for v in pair):
-            about = [(float(centre), float(precision), 0.0, 0.0) for centre, precision in found]
-            return Pulls(Pull.LINE, like.new_tensor(about))
-        centres, precisions = (_rows(values, random, like) for values in zip(*found, strict=True))
-        return Pulls(Pull.LINES, like.new_zeros(len(priors), 4), centres, precisions)
+        centres_and_precisions = [(p.centre, p.scale**-2) for p in gaussians]
+        if not any(isinstance(v, Tensor) for pair in centres_and_precisions for v in pair):
+            coefficients = [(float(centre), float(precision), 0.0, 0.0) for centre, precision in centres_and_precisions]
+            return PriorGradients(PriorGradientKind.LINEAR_PER_NET, like.new_tensor(coefficients))
+        centres, precisions = (_rows(values, random, like) for values in zip(*centres_and_precisions, strict=True))
+        return PriorGradients(PriorGradientKind.LINEAR_PER_WEIGHT, like.new_zeros(len(priors), 4), centres, precisions)
     if len(mixtures) == len(priors):
         numbers = [(float(p.centre), p.wide**-2, p.narrow**-2, p.odds) for p in mixtures]
-        return Pulls(Pull.MIXTURE, like.new_tensor(numbers))
-    return Pulls()
+        return PriorGradients(PriorGradientKind.MIXTURE, like.new_tensor(numbers))
+    return PriorGradients()
 
 
 def _rows(values: Sequence[float | Tensor], random: int, like: Tensor) -> Tensor:
@@ -110,9 +110,9 @@ def kl(q: Posterior, p: Prior | None, samples: int = 16, key: Key = (0, "kl")) -
     if p is None:
         return Estimate(0.0)
     if isinstance(q, MeanField):
-        if type(p) in CLOSED:
+        if type(p) in CLOSED_FORMS:
             mean = q.mean[: q.random]
-            return Estimate(_sum(CLOSED[type(p)].value(p, mean, q.scale, q.log_scale)))
+            return Estimate(_sum(CLOSED_FORMS[type(p)].value(p, mean, q.scale, q.log_scale)))
         return monte_carlo(q, p, samples, key)
     if isinstance(q, Delta):
         return Estimate(-_sum(p.log_prob(q.mean[: q.random])))
@@ -121,7 +121,7 @@ def kl(q: Posterior, p: Prior | None, samples: int = 16, key: Key = (0, "kl")) -
     if isinstance(q, Particles):
         return Estimate(-_sum(p.log_prob(q.weights[:, : q.random])) / len(q.weights))
     if isinstance(q, Samples):
-        return Estimate(-sum(_sum(p.log_prob(some[:, : q.random])) for some in q.weights_in_turn()) / len(q.rows))
+        return Estimate(-sum(_sum(p.log_prob(block[:, : q.random])) for block in q.weight_blocks()) / len(q.rows))
     if isinstance(q, Mixture):
         # By convexity the mean of the members' KLs bounds the mixture's from above.
         parts = [kl(m, p, samples, (*key, k)) for k, m in enumerate(q.members)]
@@ -135,13 +135,13 @@ def monte_carlo(q: MeanField, p: Prior, samples: int, key: Key) -> Estimate:
     entropy = _sum(q.log_scale) + q.random * 0.5 * math.log(2 * math.pi * math.e)
     mean, scale = q.mean[: q.random], q.scale
     seeds = torch.tensor([seed_of((*key, s)) for s in range(samples)], device=mean.device)
-    found = []
-    for own in seeds.split(at_once(mean)):
-        w = mean.new_empty(len(own), q.random)
-        fill_normals(w, Stream(own))
-        found += p.log_prob(w.mul_(scale).add_(mean)).sum(1, dtype=torch.float64).tolist()
-    expected = sum(found) / samples
-    variance = sum((f - expected) ** 2 for f in found) / max(samples - 1, 1)
+    log_priors = []
+    for block_seeds in seeds.split(draws_at_once(mean)):
+        w = mean.new_empty(len(block_seeds), q.random)
+        fill_normals(w, Stream(block_seeds))
+        log_priors += p.log_prob(w.mul_(scale).add_(mean)).sum(1, dtype=torch.float64).tolist()
+    expected = sum(log_priors) / samples
+    variance = sum((f - expected) ** 2 for f in log_priors) / max(samples - 1, 1)
     return Estimate(-entropy - expected, math.sqrt(variance / samples))
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from doxa.contracts import Draw
 from doxa.random.keys import Key, stream_of
-from doxa.random.philox import Stream, fill_kept
+from doxa.random.philox import Stream, fill_dropout_mask
 from doxa.weights.layout import Layout
 from doxa.weights.probe import Uses
 
@@ -34,7 +34,7 @@ class Masked:
         """Input channels of the operation."""
         return self.shape[self.axis] * (1 if self.axis == 0 else self.groups)
 
-    def spread(self, mask: Tensor) -> Tensor:
+    def expand_mask(self, mask: Tensor) -> Tensor:
         """A mask over input channels [C] as one over the weight."""
         if self.axis == 0:
             return mask.reshape(-1, *[1] * (len(self.shape) - 1)).expand(self.shape)
@@ -85,7 +85,7 @@ class Dropout:
     def draws(self, samples: int, key: Key) -> Iterator[Draw]:
         for s in range(samples):
             stream = stream_of((*key, s), self.mean.device)
-            yield Draw(masked_by(self.masked, self.mean[None].clone(), stream)[0], weight=1 / samples)
+            yield Draw(apply_dropout(self.masked, self.mean[None].clone(), stream)[0], weight=1 / samples)
 
     def pruned(self, keep: Tensor) -> Dropout:
         mean = self.mean.clone()
@@ -93,23 +93,23 @@ class Dropout:
         return replace(self, mean=mean)
 
 
-def masked_by(masked: Sequence[Masked], w: Tensor, stream: Stream) -> Tensor:
+def apply_dropout(masked: Sequence[Masked], w: Tensor, stream: Stream) -> Tensor:
     """Weights [K, P] with channels dropped by each net's stream, in place."""
     for i, m in enumerate(masked):
-        kept = w.new_empty(len(w), m.channels)
-        fill_kept(kept, stream.other(stream.number + i), m.rate)
-        w[:, m.start : m.stop].unflatten(1, m.shape).mul_(torch.vmap(m.spread)(kept))
+        dropout_mask = w.new_empty(len(w), m.channels)
+        fill_dropout_mask(dropout_mask, stream.with_number(stream.number + i), m.rate)
+        w[:, m.start : m.stop].unflatten(1, m.shape).mul_(torch.vmap(m.expand_mask)(dropout_mask))
     return w
 
 
-def masks(layout: Layout, uses: Uses, rate: float, input_rate: float) -> tuple[Masked, ...]:
+def masked_weights(layout: Layout, uses: Uses, rate: float, input_rate: float) -> tuple[Masked, ...]:
     """What dropout reaches: the weight of every linear map and convolution, the net's first at the input's rate."""
-    found = []
+    masked = []
     for slot in layout.random_slots:
-        use = uses.single.get(slot.name)
+        use = uses.single_use.get(slot.name)
         if use is None or use.role != "weight":
             continue
         p = input_rate if use.first else rate
         if p > 0:
-            found.append(Masked(slot.start, slot.shape, 0 if use.transposed else 1, use.groups, p))
-    return tuple(found)
+            masked.append(Masked(slot.start, slot.shape, 0 if use.transposed else 1, use.groups, p))
+    return tuple(masked)

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from doxa.contracts import Draw
 from doxa.errors import BadInput, require_positive
-from doxa.flat import FAR, draw
+from doxa.flat import RHO_LIMIT, draw
 from doxa.random.keys import Key, seed_of, stream_of
 from doxa.random.philox import Stream, fill_uniform
 from doxa.weights.layout import Layout
 
-AT_ONCE = 1 << 24  # numbers that are drawn at a time on a GPU
+NUMBERS_AT_ONCE = 1 << 24  # numbers that are drawn at a time on a GPU
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class MeanField:
 
     @property
     def scale(self) -> Tensor:
-        return spread(softplus(self.rho), self.groups)
+        return expand_groups(softplus(self.rho), self.groups)
 
     @property
     def log_scale(self) -> Tensor:
-        return spread(log_softplus(self.rho), self.groups)
+        return expand_groups(log_softplus(self.rho), self.groups)
 
     @property
     def relevance(self) -> Tensor:
@@ -62,9 +62,9 @@ class MeanField:
     def draws(self, samples: int, key: Key) -> Iterator[Draw]:
         random = self.random
         mean, scale = self.mean[None, :random], self.scale[None]
-        few = at_once(self.mean)
-        for first in range(0, samples, few):
-            seeds = [seed_of((*key, s)) for s in range(first, min(samples, first + few))]
+        draws_per_block = draws_at_once(self.mean)
+        for first in range(0, samples, draws_per_block):
+            seeds = [seed_of((*key, s)) for s in range(first, min(samples, first + draws_per_block))]
             w = self.mean.repeat(len(seeds), 1)
             stream = Stream(torch.tensor(seeds, device=w.device))
             draw(w[:, :random], mean.expand(len(w), -1), scale.expand(len(w), -1), None, None, stream)
@@ -75,7 +75,7 @@ class MeanField:
         mean = self.mean.clone()
         mean[: self.random] *= keep
         # softplus(−∞) is the only certain zero: a rho of 0 would be a scale of 0.69, the noisiest weight of all.
-        rho = spread(self.rho, self.groups).masked_fill(~keep, -torch.inf)
+        rho = expand_groups(self.rho, self.groups).masked_fill(~keep, -torch.inf)
         return replace(self, mean=mean, rho=rho, groups=None)
 
 
@@ -99,12 +99,14 @@ class Family:
             raise BadInput(f'per must be "weight", "layer" or "network"; got {self.per!r}')
         require_positive("scale", self.scale)
         for name, pair in (("rho", self.rho), ("mean", self.mean)):
-            if pair is not None and not (len(pair) == 2 and -FAR < pair[0] <= pair[1] < FAR):
-                raise BadInput(f"{name} must be a pair (low, high) with −{FAR:g} < low ≤ high < {FAR:g}; got {pair}")
+            if pair is not None and not (len(pair) == 2 and -RHO_LIMIT < pair[0] <= pair[1] < RHO_LIMIT):
+                raise BadInput(
+                    f"{name} must be a pair (low, high) with −{RHO_LIMIT:g} < low ≤ high < {RHO_LIMIT:g}; got {pair}"
+                )
 
     def start(self, layout: Layout, mean: Tensor, key: Key) -> MeanField:
         """The posterior before any data, around the net's weights `mean` [P]."""
-        groups = {"weight": None, "layer": layout.layers(), "network": (layout.random,)}[self.per]
+        groups = {"weight": None, "layer": layout.weights_per_layer(), "network": (layout.random,)}[self.per]
         count = layout.random if groups is None else len(groups)
         mean = mean.clone()
         if self.mean is not None:
@@ -116,9 +118,9 @@ class Family:
         return MeanField(mean, rho, groups)
 
 
-def at_once(like: Tensor) -> int:
+def draws_at_once(like: Tensor) -> int:
     """How many draws of such a vector are made together: a GPU makes many in the time that it takes to ask for one."""
-    return max(1, AT_ONCE // max(1, len(like))) if like.is_cuda else 1
+    return max(1, NUMBERS_AT_ONCE // max(1, len(like))) if like.is_cuda else 1
 
 
 def softplus(rho: Tensor) -> Tensor:
@@ -137,22 +139,22 @@ def log_softplus(rho: Tensor) -> Tensor:
     return torch.where(low, rho - rho.clamp_max(-15).exp() / 2, softplus(rho.clamp_min(-15)).log())
 
 
-def spread(values: Tensor, groups: tuple[int, ...] | None) -> Tensor:
+def expand_groups(values: Tensor, groups: tuple[int, ...] | None) -> Tensor:
     """One value a group [..., G] -> one a weight [..., R]."""
     if groups is None:
         return values
-    return values.index_select(-1, _group_of_each(groups, values.device))
+    return values.index_select(-1, _group_index(groups, values.device))
 
 
 @functools.lru_cache(maxsize=16)
-def _group_of_each(groups: tuple[int, ...], device: torch.device) -> Tensor:
+def _group_index(groups: tuple[int, ...], device: torch.device) -> Tensor:
     """[R]: the group that each weight belongs to; kept, so that a captured step copies nothing to the device."""
     counts = torch.tensor(groups)
     return torch.arange(len(groups)).repeat_interleave(counts).to(device)
 
 
-def gather(values: Tensor, groups: tuple[int, ...] | None) -> Tensor:
-    """One value a weight [R] -> their sum in each group [G]; the way back from `spread` for gradients."""
+def sum_groups(values: Tensor, groups: tuple[int, ...] | None) -> Tensor:
+    """One value a weight [R] -> their sum in each group [G]; the way back from `expand_groups` for gradients."""
     if groups is None:
         return values
     return torch.stack([part.sum() for part in values.split(groups)])

@@ -54,13 +54,13 @@ class Mixture:
 
         A member weighs 1/K, however many draws it yields.
         """
-        each = -(-samples // len(self.members))
-        before = 0
+        draws_per_member = -(-samples // len(self.members))
+        first_component = 0
         for k, member in enumerate(self.members):
-            for draw in member.draws(each, (*key, "member", k)):
+            for draw in member.draws(draws_per_member, (*key, "member", k)):
                 share = draw.weight / len(self.members)
-                yield replace(draw, component=before + draw.component, weight=share)
-            before += member.components
+                yield replace(draw, component=first_component + draw.component, weight=share)
+            first_component += member.components
 
     def pruned(self, keep: Tensor) -> Mixture:
         return replace(self, members=tuple(m.pruned(keep) for m in self.members))

@@ -13,7 +13,7 @@ from torch import Tensor
 from doxa.contracts import Draw
 from doxa.errors import BadInput
 from doxa.random.keys import Key
-from doxa.storage.sample_store import JoinedRows, Rows, SampleStore, blocks
+from doxa.storage.sample_store import JoinedRows, SampleRows, SampleStore, blocks
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Samples:
     Neal (1996), Bayesian learning for neural networks; Welling & Teh (2011).
     """
 
-    rows: Tensor | Rows  # [S, P + buffers]
+    rows: Tensor | SampleRows  # [S, P + buffers]
     random: int
     slots: tuple[tuple[str, tuple[int, ...]], ...] = ()
     keep: Tensor | None = None
@@ -36,7 +36,7 @@ class Samples:
 
     def __post_init__(self) -> None:
         if isinstance(self.rows, SampleStore):
-            object.__setattr__(self, "rows", self.rows.as_it_stands())
+            object.__setattr__(self, "rows", self.rows.snapshot())
         if not isinstance(self.rows, Tensor) and self.like is None:
             object.__setattr__(self, "like", torch.empty(0, dtype=self.rows.dtype))
         flat = isinstance(self.rows, Tensor) and self.rows.dim() != 2
@@ -81,8 +81,10 @@ class Samples:
 
         The k-th is sample ⌊(2k + 1) S / 2n⌋, from 0: the middle one of the k-th of n equal parts of the chain.
         """
-        count, kept = min(samples, len(self.rows)), len(self.rows)
-        chosen = range(kept) if count == kept else [(2 * k + 1) * kept // (2 * count) for k in range(count)]
+        count, available = min(samples, len(self.rows)), len(self.rows)
+        chosen = (
+            range(available) if count == available else [(2 * k + 1) * available // (2 * count) for k in range(count)]
+        )
         for row in self._read(chosen):
             yield Draw(row[: self.size], 0, 1 / count, self._buffers(row))
 
@@ -95,13 +97,13 @@ class Samples:
             return replace(self, rows=torch.cat([self.rows[:, : self.size], buffers.to(self.rows)], 1), slots=slots)
         return replace(self, rows=JoinedRows(self.rows, self.size, buffers), slots=slots)
 
-    def weights_in_turn(self) -> Iterator[Tensor]:
+    def weight_blocks(self) -> Iterator[Tensor]:
         """All weights, a few samples [n, P] at a time."""
         for start, stop in blocks(self.rows):
             yield self._span(start, stop)[:, : self.size]
 
     @property
-    def kind(self) -> Tensor:
+    def prototype(self) -> Tensor:
         """An empty tensor of the dtype and on the device of the draws."""
         if isinstance(self.rows, Tensor):
             return self.rows.new_empty(0)
@@ -110,12 +112,14 @@ class Samples:
 
     def _read(self, chosen: Sequence[int]) -> Iterator[Tensor]:
         """Rows by their numbers: all of them in blocks, some of them one by one."""
-        alone = [(s, s + 1) for s in chosen]
-        for start, stop in blocks(self.rows) if len(chosen) == len(self.rows) else alone:
+        single_rows = [(s, s + 1) for s in chosen]
+        for start, stop in blocks(self.rows) if len(chosen) == len(self.rows) else single_rows:
             yield from self._span(start, stop)
 
     def _span(self, start: int, stop: int) -> Tensor:
-        rows = self.rows[start:stop] if isinstance(self.rows, Tensor) else self.rows.read(start, stop).to(self.kind)
+        rows = (
+            self.rows[start:stop] if isinstance(self.rows, Tensor) else self.rows.read(start, stop).to(self.prototype)
+        )
         if self.keep is None:
             return rows
         rows = rows.clone()
@@ -133,12 +137,12 @@ class Samples:
         """Mean [P], standard deviation [R] and root mean square [R], in one pass, summed in float64."""
         first = self._span(0, 1)[0, : self.size].double()
         total, squares = torch.zeros_like(first), torch.zeros_like(first)
-        for weights in self.weights_in_turn():
-            away = weights.double() - first  # so that what never varies has a scale of exactly 0
-            total += away.sum(0)
-            squares += away.square_().sum(0)
+        for weights in self.weight_blocks():
+            difference = weights.double() - first  # so that what never varies has a scale of exactly 0
+            total += difference.sum(0)
+            squares += difference.square_().sum(0)
         shift = total / len(self.rows)
         mean, variance = first + shift, (squares / len(self.rows) - shift.square()).clamp_min(0)
-        random, dtype = self.random, self.kind.dtype
+        random, dtype = self.random, self.prototype.dtype
         size = (variance + mean.square()).sqrt()
         return mean.to(dtype), variance[:random].sqrt().to(dtype), size[:random].to(dtype)

@@ -15,17 +15,17 @@ import torch
 from torch import Tensor, nn
 
 from doxa.contracts import Draw, Likelihood, Posterior, Prior, Record
-from doxa.data.rows import as_inputs, runnable
-from doxa.errors import BadInput, BrokenFile, DoxaError, whole
+from doxa.data.rows import as_inputs, explain_input_errors
+from doxa.errors import BadInput, BrokenFile, DoxaError, require_whole
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.samples import Samples
 from doxa.predict.draws import Draws
-from doxa.predict.members import decode, encode, mapped
-from doxa.predict.sweep import ROWS, Gathered, Question, buffers_of, like, sweep
+from doxa.predict.members import decode, encode, map_tensors
+from doxa.predict.sweep import ROWS, OutputBuffer, PredictionRequest, buffers_of, prototype_of, sweep
 from doxa.random.keys import Key
 from doxa.storage.sealed import read, write
-from doxa.weights.batch_norm import has_batch_norm, refreshed, statistics
+from doxa.weights.batch_norm import has_batch_norm, refresh_batch_norm, statistics_names
 from doxa.weights.layout import Layout
 from doxa.weights.saved_layout import decode_layout, encode_layout, require_same_net
 
@@ -64,7 +64,7 @@ class Belief:
         self, x: Any, samples: int = 50, seed: int = 0, rows: int = ROWS, autocast: torch.dtype | None = None
     ) -> Draws:
         """`samples` draws of the weights, each one function for all rows of x; `rows` go through the net at a time."""
-        samples, rows = whole("samples", samples), whole("rows", rows)
+        samples, rows = require_whole("samples", samples), require_whole("rows", rows)
         return self._sweep(self.posterior, x, samples, (seed, "predict"), rows, autocast)
 
     def predict_at_mean(self, x: Any, rows: int = ROWS) -> Draws:
@@ -76,9 +76,9 @@ class Belief:
     def _sweep(
         self, posterior: Posterior, x: Any, samples: int, key: Key, rows: int, autocast: torch.dtype | None
     ) -> Draws:
-        inputs = as_inputs(x, like=like(self.posterior))
-        with runnable(inputs, autocast):
-            question = Question(posterior, self.buffers, inputs, key)
+        inputs = as_inputs(x, like=prototype_of(self.posterior))
+        with explain_input_errors(inputs, autocast):
+            question = PredictionRequest(posterior, self.buffers, inputs, key)
             return sweep(self.net, self.layout, self.likelihood, [question], samples, rows, autocast)[0]
 
     def signal_to_noise(self) -> dict[str, Tensor]:
@@ -97,15 +97,15 @@ class Belief:
         training inputs given as `refresh` renew BatchNorm's statistics.
         """
         keep = self.kept(fraction, per_layer, biases)
-        small = replace(self, posterior=self.posterior.pruned(keep))
+        pruned = replace(self, posterior=self.posterior.pruned(keep))
         if refresh is not None:
-            return small.refreshed(refresh)
+            return pruned.refreshed(refresh)
         if has_batch_norm(self.net):
             warnings.warn(
                 "BatchNorm's statistics belong to the weights before pruning; give training inputs as refresh=x",
                 stacklevel=2,
             )
-        return small
+        return pruned
 
     def kept(self, fraction: float, per_layer: bool = False, biases: bool = False) -> Tensor:
         """Which random weights [R] a pruning of `fraction` keeps."""
@@ -127,13 +127,13 @@ class Belief:
 
     def refreshed(self, x: Any) -> Belief:
         """The same belief with BatchNorm's statistics taken anew from x, at each component's mean or each sample."""
-        inputs = as_inputs(x, like=like(self.posterior))
+        inputs = as_inputs(x, like=prototype_of(self.posterior))
 
         def renew(weights: Tensor, buffers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-            return refreshed(self.net, self.layout.weights(weights), buffers, inputs)
+            return refresh_batch_norm(self.net, self.layout.weights(weights), buffers, inputs)
 
-        with runnable(inputs):
-            posterior, buffers = _renewed(self.posterior, self.buffers, renew, statistics(self.net))
+        with explain_input_errors(inputs):
+            posterior, buffers = _refresh_components(self.posterior, self.buffers, renew, statistics_names(self.net))
         return replace(self, posterior=posterior, buffers=buffers)
 
     def plain(self, weights: Tensor | Draw | None = None, member: int = 0) -> nn.Module:
@@ -172,13 +172,16 @@ class Belief:
 
     def _encode_buffers(self, tensors: dict[str, Any]) -> dict[str, Any]:
         """What the header says of the buffers, which go into `tensors`: one that components share is there once."""
-        first: dict[tuple[str, int], int] = {}
-        for k, own in enumerate(self.buffers):
-            for name, b in own.items():
-                if first.setdefault((name, id(b)), k) == k:
-                    tensors[f"buffers.{k}.{name}"] = b
-        holders = {name: [first[name, id(own[name])] for own in self.buffers] for name in self.buffers[0]}
-        if all(held == list(range(len(self.buffers))) for held in holders.values()):
+        first_holder: dict[tuple[str, int], int] = {}
+        for k, component_buffers in enumerate(self.buffers):
+            for name, buffer in component_buffers.items():
+                if first_holder.setdefault((name, id(buffer)), k) == k:
+                    tensors[f"buffers.{k}.{name}"] = buffer
+        holders = {
+            name: [first_holder[name, id(component_buffers[name])] for component_buffers in self.buffers]
+            for name in self.buffers[0]
+        }
+        if all(holder == list(range(len(self.buffers))) for holder in holders.values()):
             return {"members": len(self.buffers)}
         return {"components": len(self.buffers), "buffers": holders}
 
@@ -186,15 +189,15 @@ class Belief:
         """A copy of the belief on another device, or in another precision."""
 
         @functools.cache  # what is shared stays shared
-        def moved(t: Tensor) -> Tensor:
+        def move(t: Tensor) -> Tensor:
             return t.to(device=device, dtype=dtype if t.is_floating_point() else None)
 
         return replace(
             self,
             net=copy.deepcopy(self.net).to(device=device, dtype=dtype),
-            posterior=mapped(self.posterior, moved),
-            prior=mapped(self.prior, moved),
-            buffers=tuple({k: moved(b) for k, b in own.items()} for own in self.buffers),
+            posterior=map_tensors(self.posterior, move),
+            prior=map_tensors(self.prior, move),
+            buffers=tuple({k: move(b) for k, b in component_buffers.items()} for component_buffers in self.buffers),
         )
 
     def __repr__(self) -> str:
@@ -205,31 +208,36 @@ class Belief:
         )
 
 
-def _renewed(
+def _refresh_components(
     posterior: Posterior, buffers: Buffers, renew: Callable[..., dict[str, Tensor]], names: Sequence[str]
 ) -> tuple[Posterior, Buffers]:
     """A posterior and its components' buffers, where those of these names are renewed."""
     if isinstance(posterior, Mixture):
         ends = list(accumulate(m.components for m in posterior.members))
         spans = [buffers[end - m.components : end] for m, end in zip(posterior.members, ends, strict=True)]
-        found = [_renewed(m, own, renew, names) for m, own in zip(posterior.members, spans, strict=True)]
-        return Mixture(tuple(m for m, _ in found)), tuple(own for _, part in found for own in part)
+        renewed = [
+            _refresh_components(m, member_buffers, renew, names)
+            for m, member_buffers in zip(posterior.members, spans, strict=True)
+        ]
+        return Mixture(tuple(m for m, _ in renewed)), tuple(
+            member_buffers for _, part in renewed for member_buffers in part
+        )
     if isinstance(posterior, Samples):
         slots = dict.fromkeys([*(name for name, _ in posterior.slots), *names])
         shapes = tuple((name, tuple(buffers[0][name].shape)) for name in slots)
-        rows = Gathered(len(posterior.rows))
+        rows = OutputBuffer(len(posterior.rows))
         for draw in posterior.draws(len(posterior.rows), (0,)):
-            new = renew(draw.weights, buffers_of(draw, buffers))
-            rows.append(torch.cat([draw.weights[:0], *(new[name].flatten() for name in slots)]))
+            renewed_buffers = renew(draw.weights, buffers_of(draw, buffers))
+            rows.append(torch.cat([draw.weights[:0], *(renewed_buffers[name].flatten() for name in slots)]))
         return posterior.with_buffers(shapes, rows.all()), buffers
     flats = getattr(posterior, "weights", posterior.mean[None])
-    return posterior, tuple(renew(flat, own) for flat, own in zip(flats, buffers, strict=True))
+    return posterior, tuple(renew(flat, member_buffers) for flat, member_buffers in zip(flats, buffers, strict=True))
 
 
-def _size(posterior: Posterior) -> int:
+def _weight_count(posterior: Posterior) -> int:
     """Weights in a vector, without reading samples from a disk."""
     if isinstance(posterior, Mixture):
-        (size,) = {_size(m) for m in posterior.members}
+        (size,) = {_weight_count(m) for m in posterior.members}
         return size
     if isinstance(posterior, Samples):
         return posterior.size
@@ -242,18 +250,21 @@ def _decode_buffers(header: Mapping[str, Any], tensors: Mapping[str, Any], compo
     shared = header.get("buffers")
     if (header["members"] if shared is None else header["components"]) != components:
         raise ValueError("the posterior does not fit the buffers")
-    held = {k: t for k, t in tensors.items() if k.startswith("buffers.") and isinstance(t, Tensor)}
+    stored = {k: t for k, t in tensors.items() if k.startswith("buffers.") and isinstance(t, Tensor)}
     if shared is None:
-        found: list[dict[str, Tensor]] = [{} for _ in range(components)]
-        for key, t in held.items():
+        buffers: list[dict[str, Tensor]] = [{} for _ in range(components)]
+        for key, t in stored.items():
             _, k, name = key.split(".", 2)
-            found[int(k)][name] = t
-        return tuple(found)
+            buffers[int(k)][name] = t
+        return tuple(buffers)
     sets: dict[tuple[int, ...], dict[str, Tensor]] = {}
-    each = [tuple(int(holders[k]) for holders in shared.values()) for k in range(components)]
-    for at in each:
-        sets.setdefault(at, {name: held[f"buffers.{k}.{name}"] for name, k in zip(shared, at, strict=True)})
-    return tuple(sets[at] for at in each)
+    holders_by_component = [tuple(int(holders[k]) for holders in shared.values()) for k in range(components)]
+    for holder_of_each in holders_by_component:
+        sets.setdefault(
+            holder_of_each,
+            {name: stored[f"buffers.{k}.{name}"] for name, k in zip(shared, holder_of_each, strict=True)},
+        )
+    return tuple(sets[holder_of_each] for holder_of_each in holders_by_component)
 
 
 def load(path: str | PathLike[str], net: nn.Module, device: torch.device | str | None = None) -> Belief:
@@ -267,7 +278,7 @@ def load(path: str | PathLike[str], net: nn.Module, device: torch.device | str |
         members = {name: decode(header[name], tensors) for name in ("likelihood", "posterior", "prior")}
         buffers = _decode_buffers(header, tensors, members["posterior"].components)
         noise, record, first = dict(header["noise"]), Record(**header["record"]), buffers[0]
-        if _size(members["posterior"]) != layout.size:
+        if _weight_count(members["posterior"]) != layout.size:
             raise ValueError("the posterior does not fit the layout")
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, DoxaError):

@@ -61,7 +61,7 @@ class Draws:
         # Of a real target the 0 and 1 quantiles are infinite.
         if not (0 < q < 1 or (q in (0, 1) and self.likelihood.discrete)):
             raise BadInput(f"q must lie between 0 and 1, got {q}; 0.9 asks for the 90 % quantile")
-        return self.likelihood.quantile(self.outputs, q, self.parameters, **self._weighted)
+        return self.likelihood.quantile(self.outputs, q, self.parameters, **self._weight_arguments)
 
     def entropy(self) -> Tensor:
         """H[y | x] in nats [B]: how unsure the averaged prediction is.
@@ -81,7 +81,7 @@ class Draws:
 
     def entropies(self) -> tuple[Tensor, Tensor]:
         """The entropy of the averaged prediction and the mean entropy of the draws', each [B]."""
-        return self.likelihood.entropy(self.outputs, self.parameters, **self._weighted)
+        return self.likelihood.entropy(self.outputs, self.parameters, **self._weight_arguments)
 
     def log_prob(self, y: Tensor) -> Tensor:
         """log p(y | x, wₛ) of each draw and row [S, B]."""
@@ -95,6 +95,6 @@ class Draws:
         return over_draws.log_mean_exp(self.log_prob(y), self.weights)
 
     @property
-    def _weighted(self) -> dict[str, Tensor]:
+    def _weight_arguments(self) -> dict[str, Tensor]:
         """What a likelihood is told of the weights: nothing where there is nothing to tell."""
         return {} if self.weights is None else {"weights": self.weights}

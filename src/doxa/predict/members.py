@@ -11,7 +11,7 @@ from torch import Tensor
 from doxa import likelihoods, posteriors, priors
 from doxa.errors import BadInput, BrokenFile
 from doxa.posteriors.dropout import Masked
-from doxa.storage.sample_store import KINDS
+from doxa.storage.sample_store import ROW_SOURCES
 
 ROOMS: dict[str, Mapping[str, Any]] = {
     "priors": priors.TABLE,
@@ -28,19 +28,19 @@ def encode(value: Any, name: str, tensors: dict[str, Any]) -> Any:
     if isinstance(value, Tensor):
         tensors[name] = value
         return {"tensor": name}
-    if isinstance(value, KINDS):
+    if isinstance(value, ROW_SOURCES):
         tensors[name] = value
         return {"stream": name}
     if isinstance(value, tuple | list):
         return [encode(v, f"{name}.{i}", tensors) for i, v in enumerate(value)]
     for room, table in ROOMS.items():
-        for word, kind in table.items():
-            if type(value) is kind and dataclasses.is_dataclass(value):
+        for member_name, member_class in table.items():
+            if type(value) is member_class and dataclasses.is_dataclass(value):
                 fields = {
                     f.name: encode(getattr(value, f.name), f"{name}.{f.name}", tensors)
                     for f in dataclasses.fields(value)
                 }
-                return {"is": f"{room}.{word}", **fields}
+                return {"is": f"{room}.{member_name}", **fields}
     raise BadInput(
         f"a {type(value).__name__} cannot be saved: make it a dataclass and add it to its room's TABLE, "
         "e.g. doxa.priors.TABLE['mine'] = Mine"
@@ -53,31 +53,31 @@ def decode(value: Any, tensors: Mapping[str, Any]) -> Any:
         return tuple(decode(v, tensors) for v in value)
     if not isinstance(value, dict):
         return value
-    for word, kinds in (("tensor", (Tensor,)), ("stream", KINDS)):
-        if word in value:
-            if not isinstance(tensors.get(value[word]), kinds):
-                raise BrokenFile(f"the file names a {word} {value[word]!r} that it does not hold")
-            return tensors[value[word]]
-    room, _, word = str(value.get("is")).partition(".")
-    kind = ROOMS.get(room, {}).get(word)
-    if kind is None:
+    for marker, kinds in (("tensor", (Tensor,)), ("stream", ROW_SOURCES)):
+        if marker in value:
+            if not isinstance(tensors.get(value[marker]), kinds):
+                raise BrokenFile(f"the file names a {marker} {value[marker]!r} that it does not hold")
+            return tensors[value[marker]]
+    room, _, member_name = str(value.get("is")).partition(".")
+    member_class = ROOMS.get(room, {}).get(member_name)
+    if member_class is None:
         raise BrokenFile(
             f"the file names {value.get('is')!r}, which this Doxa does not know: add it to the room's TABLE first"
         )
     try:
-        return kind(**{k: decode(v, tensors) for k, v in value.items() if k != "is"})
+        return member_class(**{k: decode(v, tensors) for k, v in value.items() if k != "is"})
     except (TypeError, BadInput) as error:
         raise BrokenFile(f"the file's {value['is']!r} cannot be built: {error}") from None
 
 
-def mapped(value: Any, f: Callable[[Tensor], Tensor]) -> Any:
+def map_tensors(value: Any, f: Callable[[Tensor], Tensor]) -> Any:
     """A member of a room with every tensor in it replaced by f of it."""
     if isinstance(value, Tensor):
         return f(value)
     if isinstance(value, tuple):
-        return tuple(mapped(v, f) for v in value)
+        return tuple(map_tensors(v, f) for v in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.replace(
-            value, **{x.name: mapped(getattr(value, x.name), f) for x in dataclasses.fields(value)}
+            value, **{x.name: map_tensors(getattr(value, x.name), f) for x in dataclasses.fields(value)}
         )
     return value

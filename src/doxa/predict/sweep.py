@@ -13,24 +13,24 @@ import torch
 from torch import Tensor, nn
 
 from doxa.contracts import Draw, Inputs, Likelihood, Posterior
-from doxa.data.rows import count, stacked, take, tensors
+from doxa.data.rows import named_tensors, row_count, stack_inputs, take_rows
 from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.samples import Samples
 from doxa.predict.draws import Draws
-from doxa.random.keys import Key, isolated
-from doxa.weights.layout import Layout, call, mode, precision
+from doxa.random.keys import Key, isolated_rng
+from doxa.weights.layout import Layout, autocast_context, call, module_mode
 
 ROWS = 2048  # swept at a time
 # Several draws run as one program while their activations, in numbers, fit into a CPU's caches or a part of a GPU's
 # memory; fewer than so many at once gain nothing on a CPU.
 ACTIVATIONS = {"cpu": 1 << 20, "cuda": 1 << 28}
 WEIGHTS = {"cpu": 1 << 24, "cuda": 1 << 28}
-FEWEST = {"cpu": 8, "cuda": 2}
-KEPT = 1 << 20  # numbers of weights in memory at once, of samples that may be on disk
+FEWEST_DRAWS = {"cpu": 8, "cuda": 2}
+SAMPLE_WEIGHTS = 1 << 20  # numbers of weights in memory at once, of samples that may be on disk
 
 
 @dataclass(frozen=True)
-class Question:
+class PredictionRequest:
     """What one belief is asked: its draws' key, the buffers of each of its components, and the rows."""
 
     posterior: Posterior
@@ -40,11 +40,11 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class QueuedDraw:
     """One draw of the weights, with the question that it answers."""
 
     number: int
-    question: Question
+    request: PredictionRequest
     draw: Draw
 
     @property
@@ -54,14 +54,14 @@ class Drawn:
     @functools.cached_property
     def buffers(self) -> Mapping[str, Tensor]:
         """Those of its component, by reference; what the draw has of its own in their place."""
-        return buffers_of(self.draw, self.question.buffers)
+        return buffers_of(self.draw, self.request.buffers)
 
 
-def like(posterior: Posterior) -> Tensor:
+def prototype_of(posterior: Posterior) -> Tensor:
     """A tensor of the dtype and on the device of a posterior's draws; samples are not read from a disk for it."""
     if isinstance(posterior, Mixture):
-        return like(posterior.members[0])
-    return posterior.kind if isinstance(posterior, Samples) else posterior.mean
+        return prototype_of(posterior.members[0])
+    return posterior.prototype if isinstance(posterior, Samples) else posterior.mean
 
 
 def buffers_of(draw: Draw, buffers: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
@@ -75,32 +75,32 @@ def sweep(
     net: nn.Module,
     layout: Layout,
     likelihood: Likelihood,
-    questions: Sequence[Question],
+    requests: Sequence[PredictionRequest],
     samples: int,
     rows: int = ROWS,
     autocast: torch.dtype | None = None,
 ) -> list[Draws]:
     """Draw the weights once, then sweep the rows in chunks; neither chunks nor neighbours change a draw."""
-    device = like(questions[0].posterior).device
-    answers = [Answer(_expected(question.posterior, samples)) for question in questions]
+    device = prototype_of(requests[0].posterior).device
+    collectors = [PredictionCollector(_expected_draws(request.posterior, samples)) for request in requests]
 
-    def run(weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Inputs) -> Tensor:
-        with precision(device, autocast):
+    def forward(weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Inputs) -> Tensor:
+        with autocast_context(device, autocast):
             return call(net, weights, buffers, x)
 
-    turns = False  # whether the net has refused to be one program with others
-    with mode(net, training=False), isolated(device):
-        for block in _blocks(net, layout, questions, samples, rows, autocast):
-            found = None if turns or len(block) == 1 else _together(run, layout, block, rows)
-            turns = turns or (found is None and len(block) > 1)
-            for k, drawn in enumerate(block):
-                output = _alone(run, layout, drawn, rows) if found is None else found[k]
-                answers[drawn.number].add(drawn.draw, output, layout)
+    vmap_refused = False  # whether the net has refused to be one program with others
+    with module_mode(net, training=False), isolated_rng(device):
+        for block in _draw_blocks(net, layout, requests, samples, rows, autocast):
+            outputs = None if vmap_refused or len(block) == 1 else _forward_vectorized(forward, layout, block, rows)
+            vmap_refused = vmap_refused or (outputs is None and len(block) > 1)
+            for k, queued in enumerate(block):
+                output = _forward_one_draw(forward, layout, queued, rows) if outputs is None else outputs[k]
+                collectors[queued.number].add(queued.draw, output, layout)
             block.clear()  # so that its weights are gone before the next ones come
-    return [answer.draws(likelihood) for answer in answers]
+    return [collector.draws(likelihood) for collector in collectors]
 
 
-class Gathered:
+class OutputBuffer:
     """Tensors of one shape, one after the other in one piece of memory, and no reference to what they were part of.
 
     Pieces of their own, each between vectors of weights that come and go, would keep the heap from giving those back.
@@ -123,112 +123,126 @@ class Gathered:
         return self.rows if self.count == len(self.rows) else self.rows[: self.count].clone()
 
 
-class Answer:
+class PredictionCollector:
     """What the draws of one question have said so far."""
 
     def __init__(self, expected: int) -> None:
         self.expected = expected
-        self.outputs, self.parameters = Gathered(expected), dict[str, Gathered]()
+        self.outputs, self.parameters = OutputBuffer(expected), dict[str, OutputBuffer]()
         self.weights: list[float] = []
 
     def add(self, draw: Draw, output: Tensor, layout: Layout) -> None:
         self.outputs.append(output)
         self.weights.append(draw.weight)
         for name, value in layout.parameters(draw.weights).items():
-            self.parameters.setdefault(name, Gathered(self.expected)).append(value)
+            self.parameters.setdefault(name, OutputBuffer(self.expected)).append(value)
 
     def draws(self, likelihood: Likelihood) -> Draws:
         outputs = self.outputs.all()
-        parameters = {name: own.all().unsqueeze(1) for name, own in self.parameters.items()}
-        equal = math.isclose(min(self.weights), max(self.weights), rel_tol=1e-9)
-        return Draws(outputs, likelihood, parameters, None if equal else outputs.new_tensor(self.weights))
+        parameters = {name: buffer.all().unsqueeze(1) for name, buffer in self.parameters.items()}
+        equal_weights = math.isclose(min(self.weights), max(self.weights), rel_tol=1e-9)
+        return Draws(outputs, likelihood, parameters, None if equal_weights else outputs.new_tensor(self.weights))
 
 
-def _expected(posterior: Posterior, samples: int) -> int:
+def _expected_draws(posterior: Posterior, samples: int) -> int:
     """How many draws will come, so far as can be told."""
     members = getattr(posterior, "members", None)
     if members:
-        return sum(_expected(m, -(-samples // len(members))) for m in members)
+        return sum(_expected_draws(m, -(-samples // len(members))) for m in members)
     if posterior.distinct is None:
         return samples
     return min(samples, posterior.distinct) if isinstance(posterior, Samples) else posterior.distinct
 
 
-def _blocks(
+def _draw_blocks(
     net: nn.Module,
     layout: Layout,
-    questions: Sequence[Question],
+    requests: Sequence[PredictionRequest],
     samples: int,
     rows: int,
     autocast: torch.dtype | None,
-) -> Iterator[list[Drawn]]:
+) -> Iterator[list[QueuedDraw]]:
     """All draws, in lists that may run as one program: of rows in the same shapes."""
-    block: list[Drawn] = []
-    for number, question in enumerate(questions):
+    block: list[QueuedDraw] = []
+    for number, request in enumerate(requests):
         # As in training: a CPU is not asked for products of many matrices in a lower precision.
-        own = like(question.posterior)
-        lower = own.device.type == "cpu" and (autocast or own.dtype) not in (torch.float32, torch.float64)
-        most = 1 if lower else min(_at_once(net, layout, question.x, rows), _together_at_most(question, layout))
-        for draw in question.posterior.draws(samples, question.key):
-            if block and (len(block) >= most or _shapes(block[0].question.x) != _shapes(question.x)):
+        prototype = prototype_of(request.posterior)
+        low_precision = prototype.device.type == "cpu" and (autocast or prototype.dtype) not in (
+            torch.float32,
+            torch.float64,
+        )
+        most_draws = (
+            1 if low_precision else min(_draws_at_once(net, layout, request.x, rows), _draws_in_memory(request, layout))
+        )
+        for draw in request.posterior.draws(samples, request.key):
+            if block and (len(block) >= most_draws or _shapes(block[0].request.x) != _shapes(request.x)):
                 yield block
                 block = []
-            block.append(Drawn(number, question, draw))
+            block.append(QueuedDraw(number, request, draw))
     yield block
 
 
-def _together_at_most(question: Question, layout: Layout) -> int:
+def _draws_in_memory(request: PredictionRequest, layout: Layout) -> int:
     """How many draws may be in memory at once: few of samples that are kept on a disk to spare it."""
-    return max(1, KEPT // layout.size) if _has_samples(question.posterior) else sys.maxsize
+    return max(1, SAMPLE_WEIGHTS // layout.size) if _has_samples(request.posterior) else sys.maxsize
 
 
 def _has_samples(posterior: Posterior) -> bool:
     return isinstance(posterior, Samples) or any(map(_has_samples, getattr(posterior, "members", ())))
 
 
-def _at_once(net: nn.Module, layout: Layout, x: Inputs, rows: int) -> int:
+def _draws_at_once(net: nn.Module, layout: Layout, x: Inputs, rows: int) -> int:
     """How many draws run as one program, and gain by it."""
-    first = tensors(x)[0][1]
+    first = named_tensors(x)[0][1]
     device = first.device.type
     recurrent = any(isinstance(m, nn.RNNBase | nn.RNNCellBase) for m in net.modules())
     # Each convolution of many is one of its own to the library that computes it; recurrent nets have no rule at all.
-    if device not in FEWEST or recurrent or any(len(s.shape) > 2 for s in layout.slots):
+    if device not in FEWEST_DRAWS or recurrent or any(len(s.shape) > 2 for s in layout.slots):
         return 1
     widest = max([s.shape[0] for s in layout.slots if s.shape] + [first.shape[-1]])
     places = math.prod(first.shape[1:-1] if first.dtype.is_floating_point else first.shape[1:])
-    numbers = max(1, min(count(x), rows) * widest * places)
-    most = min(ACTIVATIONS[device] // numbers, WEIGHTS[device] // layout.size)
-    return most if most >= FEWEST[device] else 1
+    activations = max(1, min(row_count(x), rows) * widest * places)
+    draws = min(ACTIVATIONS[device] // activations, WEIGHTS[device] // layout.size)
+    return draws if draws >= FEWEST_DRAWS[device] else 1
 
 
 def _shapes(x: Inputs) -> list[tuple[str, torch.Size]]:
-    return [(name, t.shape) for name, t in tensors(x)]
+    return [(name, t.shape) for name, t in named_tensors(x)]
 
 
-def _alone(run: Callable[..., Tensor], layout: Layout, drawn: Drawn, rows: int) -> Tensor:
+def _forward_one_draw(forward: Callable[..., Tensor], layout: Layout, queued: QueuedDraw, rows: int) -> Tensor:
     """The net's outputs [B, ·] for one draw."""
-    x, weights = drawn.question.x, layout.weights(drawn.flat)
-    parts = [run(weights, drawn.buffers, take(x, slice(at, at + rows))) for at in range(0, count(x), rows)]
-    return torch.cat(parts).to(drawn.flat.dtype)
+    x, weights = queued.request.x, layout.weights(queued.flat)
+    parts = [
+        forward(weights, queued.buffers, take_rows(x, slice(start, start + rows)))
+        for start in range(0, row_count(x), rows)
+    ]
+    return torch.cat(parts).to(queued.flat.dtype)
 
 
-def _together(run: Callable[..., Tensor], layout: Layout, block: Sequence[Drawn], rows: int) -> Tensor | None:
+def _forward_vectorized(
+    forward: Callable[..., Tensor], layout: Layout, block: Sequence[QueuedDraw], rows: int
+) -> Tensor | None:
     """The outputs [D, B, ·] of several draws as one program; None where torch cannot do that with this net."""
     weights = layout.weights(torch.stack([d.flat for d in block]))
     first = block[0]
     # What all draws have by reference is there once, and is no axis of the program.
-    own = [k for k, b in first.buffers.items() if any(d.buffers[k] is not b for d in block)]
-    buffers = {**first.buffers, **{k: torch.stack([d.buffers[k] for d in block]) for k in own}}
-    same = all(d.question.x is first.question.x for d in block)
-    axes = {k: 0 if k in own else None for k in buffers}
-    program = torch.vmap(run, in_dims=(0, axes if own else None, None if same else 0))
+    per_draw = [k for k, b in first.buffers.items() if any(d.buffers[k] is not b for d in block)]
+    buffers = {**first.buffers, **{k: torch.stack([d.buffers[k] for d in block]) for k in per_draw}}
+    shared_inputs = all(d.request.x is first.request.x for d in block)
+    buffer_axes = {k: 0 if k in per_draw else None for k in buffers}
+    program = torch.vmap(forward, in_dims=(0, buffer_axes if per_draw else None, None if shared_inputs else 0))
     parts = []
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message=".*performance drop.*")  # torch's word for one after the other
-            for at in range(0, count(first.question.x), rows):
-                span = slice(at, at + rows)
-                part = take(first.question.x, span) if same else stacked([take(d.question.x, span) for d in block])
+            for start in range(0, row_count(first.request.x), rows):
+                span = slice(start, start + rows)
+                part = (
+                    take_rows(first.request.x, span)
+                    if shared_inputs
+                    else stack_inputs([take_rows(d.request.x, span) for d in block])
+                )
                 parts.append(program(weights, buffers, part))
     except (RuntimeError, ValueError, UserWarning):
         return None

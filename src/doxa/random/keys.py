@@ -45,7 +45,7 @@ def normal(size: int, key: Key, like: Tensor) -> Tensor:
 
 
 @contextmanager
-def isolated(device: torch.device) -> Iterator[None]:
+def isolated_rng(device: torch.device) -> Iterator[None]:
     """Leave the caller's global generators as they were, whatever is drawn inside."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         yield

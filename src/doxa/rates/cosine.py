@@ -32,13 +32,13 @@ class Cosine:
             raise BadInput(f"warmup must be a finite number of epochs, 0 or more; got {self.warmup}")
 
     def __call__(self, moment: Moment) -> float:
-        warm = round(self.warmup * moment.batches)
-        if warm and warm >= moment.steps:
+        warmup_steps = round(self.warmup * moment.batches)
+        if warmup_steps and warmup_steps >= moment.steps:
             raise BadInput(
-                f"a warm-up of {self.warmup} epochs takes {warm} steps and the run has only {moment.steps}; "
+                f"a warm-up of {self.warmup} epochs takes {warmup_steps} steps and the run has only {moment.steps}; "
                 "make the warm-up shorter or the run longer"
             )
-        if moment.step < warm:
-            return self.rate * (moment.step + 1) / (warm + 1)
-        done = (moment.step - warm) / max(1, moment.steps - 1 - warm)
-        return self.final + (self.rate - self.final) * (1 + math.cos(math.pi * done)) / 2
+        if moment.step < warmup_steps:
+            return self.rate * (moment.step + 1) / (warmup_steps + 1)
+        progress = (moment.step - warmup_steps) / max(1, moment.steps - 1 - warmup_steps)
+        return self.final + (self.rate - self.final) * (1 + math.cos(math.pi * progress)) / 2

@@ -29,5 +29,5 @@ class Step:
             raise BadInput(f"factor must be above 0 and at most 1, got {self.factor}")
 
     def __call__(self, moment: Moment) -> float:
-        stair = max(1, round(self.every * moment.batches))
-        return float(self.rate * self.factor ** (moment.step // stair))
+        steps_per_stair = max(1, round(self.every * moment.batches))
+        return float(self.rate * self.factor ** (moment.step // steps_per_stair))

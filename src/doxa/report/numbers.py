@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-MOST = 4  # decimals
+MOST_DECIMALS = 4  # decimals
 FINE = 3.55  # leading digits of an error up to which a second digit of it says something
 SPACE = "\N{NO-BREAK SPACE}"
 
 
-def with_error(value: float | None, error: float | None = None, unit: str = "") -> str:
+def format_with_error(value: float | None, error: float | None = None, unit: str = "") -> str:
     """0.078 ± 0.008, to the digits that the error leaves meaning; no error where none is known, a dash for no value.
 
     One digit of the error, or two where it begins with 1, 2 or 3.
@@ -17,27 +17,27 @@ def with_error(value: float | None, error: float | None = None, unit: str = "") 
     """
     if value is None:
         return "–"
-    places = _places(value, error)
-    spread = "" if error is None else f"{SPACE}±{SPACE}{plain(error, places) if error else 0}"
-    return f"{plain(value, places)}{spread}{SPACE + unit if unit else ''}"
+    places = _decimal_places(value, error)
+    spread = "" if error is None else f"{SPACE}±{SPACE}{format_fixed(error, places) if error else 0}"
+    return f"{format_fixed(value, places)}{spread}{SPACE + unit if unit else ''}"
 
 
-def share(part: float | None, places: int = 1) -> str:
+def format_percent(fraction: float | None, places: int = 1) -> str:
     """A part of one in percent."""
-    return "–" if part is None else f"{100 * part:.{places}f}{SPACE}%"
+    return "–" if fraction is None else f"{100 * fraction:.{places}f}{SPACE}%"
 
 
-def plain(value: float, places: int) -> str:
+def format_fixed(value: float, places: int) -> str:
     """A number with so many decimals; in powers of ten where it would be too long or nothing."""
     if abs(value) >= 1e6 or 0 < abs(value) < 0.5 * 10.0**-places:
         return f"{value:.2g}".replace("-", "−")
     return f"{value:,.{places}f}".replace("-", "−")
 
 
-def _places(value: float, error: float | None) -> int:
+def _decimal_places(value: float, error: float | None) -> int:
     if error:
         power = math.floor(math.log10(error))
-        wanted = -power + (error / 10.0**power < FINE)
+        places = -power + (error / 10.0**power < FINE)
     else:
-        wanted = 3 - math.floor(math.log10(abs(value))) if value else 1
-    return max(0, min(MOST, wanted))
+        places = 3 - math.floor(math.log10(abs(value))) if value else 1
+    return max(0, min(MOST_DECIMALS, places))

@@ -16,17 +16,28 @@ COLUMNS = {
     "attack": "radius accuracy ? se",
 }
 PAIRS = {"band": (("train_x", "train_y"), ("truth_x", "truth_y"))}
-KNOWN = {"edges", "inside", "outside", "count", "share", "level", "radius", "x", "train_x", "truth_x"}  # null nowhere
+NEVER_NULL = {
+    "edges",
+    "inside",
+    "outside",
+    "count",
+    "share",
+    "level",
+    "radius",
+    "x",
+    "train_x",
+    "truth_x",
+}  # null nowhere
 
 Result = dict[str, Any]
 
 
-def trouble(result: Any) -> str | None:
+def first_problem(result: Any) -> str | None:
     """The first thing that keeps a value from being a result, in words; None where all is well."""
-    return next(_troubles(result), None)
+    return next(_problems(result), None)
 
 
-def _troubles(result: Any) -> Iterator[str]:
+def _problems(result: Any) -> Iterator[str]:
     if not isinstance(result, dict):
         yield f"it must be a table of sections, not a {type(result).__name__}"
         return
@@ -44,20 +55,20 @@ def _troubles(result: Any) -> Iterator[str]:
     for section, kind in {"data": dict, "settings": dict, "stamp": dict}.items():
         if not isinstance(result.get(section, kind()), kind):
             yield f"its section {section!r} must be a table"
-    if not _is_list(result.get("findings", []), lambda said: isinstance(said, str)):
+    if not _is_list_of(result.get("findings", []), lambda finding: isinstance(finding, str)):
         yield "its findings must be sentences"
-    if not _is_list(
+    if not _is_list_of(
         result.get("history", []), lambda row: isinstance(row, dict) and all(map(_is_number, row.values()))
     ):
         yield "its history must be a list of tables of numbers"
-    if not _is_list(result.get("unsure", []), _is_unsure):
+    if not _is_list_of(result.get("unsure", []), _is_unsure_input):
         yield "its section 'unsure' must be a list of images with a label and probabilities"
     for section in COLUMNS:
         if section in result:
-            yield from _column_troubles(section, result[section])
+            yield from _column_problems(section, result[section])
 
 
-def _column_troubles(section: str, table: Any) -> Iterator[str]:
+def _column_problems(section: str, table: Any) -> Iterator[str]:
     if not isinstance(table, dict):
         yield f"its section {section!r} must be a table of columns"
         return
@@ -65,10 +76,10 @@ def _column_troubles(section: str, table: Any) -> Iterator[str]:
     names = needed.split()
     present = [*names, *(name for name in allowed.split() if name in table)]
     paired = PAIRS.get(section, ())
-    given = [*present, *(name for pair in paired for name in pair if name in table)]
-    for name in given:
-        if not _is_list(table.get(name), _is_known if name in KNOWN else _is_number):
-            or_null = "" if name in KNOWN else " or null"
+    columns = [*present, *(name for pair in paired for name in pair if name in table)]
+    for name in columns:
+        if not _is_list_of(table.get(name), _is_non_null_number if name in NEVER_NULL else _is_number):
+            or_null = "" if name in NEVER_NULL else " or null"
             yield f"column {name!r} of its section {section!r} must be a list of numbers{or_null}"
             return
     sizes = {len(table[name]) - (name == "edges") for name in present}
@@ -83,24 +94,24 @@ def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _is_known(value: Any) -> bool:
+def _is_non_null_number(value: Any) -> bool:
     return value is not None and _is_number(value)
 
 
-def _is_list(value: Any, of: Callable[[Any], bool]) -> bool:
-    return isinstance(value, list) and all(map(of, value))
+def _is_list_of(value: Any, is_item: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(is_item, value))
 
 
-def _is_unsure(row: Any) -> bool:
+def _is_unsure_input(row: Any) -> bool:
     if not isinstance(row, dict) or not isinstance(row.get("label"), int | str):
         return False
-    return _is_image(row.get("image")) and _is_list(row.get("probabilities"), _is_number)
+    return _is_image(row.get("image")) and _is_list_of(row.get("probabilities"), _is_number)
 
 
 def _is_image(image: Any) -> bool:
     """Rows of equally many pixels, all of them grey or all of them of three colours."""
-    if not _is_list(image, lambda line: isinstance(line, list)) or len({len(line) for line in image}) != 1:
+    if not _is_list_of(image, lambda line: isinstance(line, list)) or len({len(line) for line in image}) != 1:
         return False
     pixels = [pixel for line in image for pixel in line]
     grey = all(map(_is_number, pixels))
-    return bool(pixels) and (grey or all(_is_list(pixel, _is_number) and len(pixel) == 3 for pixel in pixels))
+    return bool(pixels) and (grey or all(_is_list_of(pixel, _is_number) and len(pixel) == 3 for pixel in pixels))

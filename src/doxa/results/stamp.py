@@ -30,23 +30,23 @@ def stamp(settings: dict[str, Any], seeds: Sequence[int], started: float) -> dic
         "device": torch.cuda.get_device_name()
         if torch.cuda.is_available()
         else f"CPU, {torch.get_num_threads()} threads",
-        "commit": _commit(),
+        "commit": _git_commit(),
         "seconds": round(time.perf_counter() - started, 1),
     }
 
 
-def _commit() -> str | None:
+def _git_commit() -> str | None:
     """That of the tree the code lies in; DOXA_COMMIT tells it where the code was copied without its history."""
-    if told := os.environ.get("DOXA_COMMIT"):
-        return told
+    if commit := os.environ.get("DOXA_COMMIT"):
+        return commit
     try:
-        found = subprocess.run(
+        described = subprocess.run(
             ["git", "describe", "--always", "--dirty"],
             capture_output=True,
             text=True,
             check=True,
             cwd=Path(__file__).parent,
         )
-        return found.stdout.strip()
+        return described.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None

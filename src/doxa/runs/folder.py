@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, BrokenFile, shown
+from doxa.errors import BadInput, BrokenFile, shorten
 from doxa.nets.rescaled import Rescaled
 from doxa.predict.belief import Belief, load
 from doxa.results import read_result
-from doxa.results.files import write_whole
-from doxa.runs.plan import Plan, built
+from doxa.results.files import write_text_atomic
+from doxa.runs.plan import Plan, build_net
 from doxa.storage import sealed
 from doxa.tables import Familiarity, Preparation
 
@@ -26,7 +26,7 @@ KIND, VERSION = "doxa run", 1
 
 
 @dataclass(frozen=True)
-class Opened:
+class SavedRun:
     """A finished run, ready for use."""
 
     folder: Path
@@ -37,7 +37,7 @@ class Opened:
 
     @property
     def plan(self) -> Plan:
-        return Plan.of(self.spec["plan"])
+        return Plan.from_settings(self.spec["plan"])
 
     @property
     def task(self) -> str:
@@ -48,25 +48,25 @@ class Opened:
         return tuple(self.spec["classes"])
 
     @property
-    def yes_or_no(self) -> bool:
+    def has_binary_output(self) -> bool:
         """Whether the net has one output for two classes."""
         return len(self.classes) == 2 and int(self.spec["outputs"]) == 1
 
     @property
     def levels(self) -> Tensor | None:
-        found = self.spec.get("levels")
-        return None if found is None else torch.tensor(found, dtype=torch.float64)
+        levels = self.spec.get("levels")
+        return None if levels is None else torch.tensor(levels, dtype=torch.float64)
 
     def result(self) -> dict[str, Any]:
         """What the run was judged to be worth on the rows held out."""
-        return result_of(self.folder)
+        return read_run_result(self.folder)
 
 
 def write_spec(folder: Path, spec: dict[str, Any]) -> None:
     """The words of a run, as JSON, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"kind": KIND, "version": VERSION, **spec}, indent=1, ensure_ascii=False)
-    write_whole(folder / RUN, text + "\n")
+    write_text_atomic(folder / RUN, text + "\n")
 
 
 def read_spec(folder: str | PathLike[str]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def read_spec(folder: str | PathLike[str]) -> dict[str, Any]:
     try:
         spec = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BrokenFile(f"{path} cannot be read ({shown(str(error))}); restore it from a copy") from None
+        raise BrokenFile(f"{path} cannot be read ({shorten(str(error))}); restore it from a copy") from None
     if not isinstance(spec, dict) or spec.get("kind") != KIND:
         raise BrokenFile(f"{path} is not the description of a Doxa run")
     if spec.get("version", 0) > VERSION:
@@ -90,7 +90,7 @@ def read_spec(folder: str | PathLike[str]) -> dict[str, Any]:
     return spec
 
 
-def read_finished(folder: str | PathLike[str]) -> dict[str, Any]:
+def read_finished_spec(folder: str | PathLike[str]) -> dict[str, Any]:
     """The words of a finished run; one that is still being written is an error."""
     folder = Path(folder)
     spec = read_spec(folder)
@@ -102,10 +102,10 @@ def read_finished(folder: str | PathLike[str]) -> dict[str, Any]:
     return spec
 
 
-def result_of(folder: str | PathLike[str]) -> dict[str, Any]:
+def read_run_result(folder: str | PathLike[str]) -> dict[str, Any]:
     """What a finished run was judged to be worth, without opening its belief."""
     folder = Path(folder)
-    read_finished(folder)
+    read_finished_spec(folder)
     if not (folder / RESULT).exists():
         raise BadInput(
             f"{folder} was never judged: `doxa judge {folder} TABLE` does it, on a table with its target, and keeps "
@@ -114,25 +114,25 @@ def result_of(folder: str | PathLike[str]) -> dict[str, Any]:
     return read_result(folder / RESULT)
 
 
-def open_run(folder: str | PathLike[str], device: str | None = None) -> Opened:
+def open_run(folder: str | PathLike[str], device: str | None = None) -> SavedRun:
     """A finished run, its belief and all that its use needs."""
     folder = Path(folder)
-    spec = read_finished(folder)
+    spec = read_finished_spec(folder)
     try:
-        net = built(spec["plan"]["net"], spec["shape"], spec["outputs"])
+        net = build_net(spec["plan"]["net"], spec["shape"], spec["outputs"])
         net = net if spec["classes"] else Rescaled(net, *spec["units"])
-        preparation = None if spec["preparation"] is None else Preparation.of(spec["preparation"])
+        preparation = None if spec["preparation"] is None else Preparation.from_state(spec["preparation"])
     except (KeyError, TypeError, ValueError) as error:
         raise BrokenFile(f"{folder / RUN} makes no sense ({error!r}); restore it from a copy") from None
     familiarity = None
     if (folder / TABLE).exists():
         _, tensors = sealed.read(folder / TABLE, "doxa.table")
-        familiarity = Familiarity.of({k: np.asarray(t) for k, t in tensors.items()})
+        familiarity = Familiarity.from_state({k: np.asarray(t) for k, t in tensors.items()})
     try:
         belief = load(folder / BELIEF, net if device is None else net.to(device), device)
     except (RuntimeError, AssertionError) as error:
-        raise BadInput(f"device={device!r} cannot be used here: {shown(str(error))}") from None
-    return Opened(folder, spec, belief, preparation, familiarity)
+        raise BadInput(f"device={device!r} cannot be used here: {shorten(str(error))}") from None
+    return SavedRun(folder, spec, belief, preparation, familiarity)
 
 
 def write_familiarity(folder: Path, familiarity: Familiarity) -> None:

@@ -16,7 +16,7 @@ from doxa import kl_weights, likelihoods, nets, noise, optimisers, priors, rates
 from doxa.auto import by_fan_in
 from doxa.contracts import Likelihood, Prior, Schedule
 from doxa.engine.contracts import Learner
-from doxa.errors import BadInput, nearest, shown, whole
+from doxa.errors import BadInput, did_you_mean, require_whole, shorten
 from doxa.learners.dropout import Dropout
 from doxa.learners.ema import Ema
 from doxa.learners.ensemble import Ensemble
@@ -25,8 +25,8 @@ from doxa.learners.point import Point
 from doxa.learners.swa import Swa
 from doxa.learners.variational import Variational
 from doxa.posteriors.mean_field import Family
-from doxa.runs.material import Material
-from doxa.runs.recipes import arguments, called, literal, member
+from doxa.runs.parsing import build_member, parse_arguments, parse_literal, split_call
+from doxa.runs.training_data import TrainingData
 from doxa.search.engines.in_process import InProcess
 from doxa.search.engines.pool import Pool
 from doxa.search.learner import VariationalOptimisation
@@ -36,8 +36,8 @@ from doxa.search.perturbations.low_rank import LowRank
 from doxa.search.perturbations.weight_space import WeightSpace
 from doxa.training.options import Optimiser
 from doxa.weights.layout import Chooser
-from doxa_settings.record import Knobs
-from doxa_settings.setting import kind
+from doxa_settings.record import LearningSettings
+from doxa_settings.setting import type_name
 
 Unit = float | list[float]  # for all outputs, or for each
 LEAST = likelihoods.gaussian_per_input.least
@@ -96,7 +96,7 @@ def _adam(
     return optimisers.adam(first, second, eps)
 
 
-OURS: dict[str, Callable[..., Optimiser]] = {"adam": _adam, "sgd": optimisers.sgd}
+DOXA_OPTIMISERS: dict[str, Callable[..., Optimiser]] = {"adam": _adam, "sgd": optimisers.sgd}
 PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
@@ -110,34 +110,36 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 @dataclass(frozen=True)
-class Plan(Knobs):
+class Plan(LearningSettings):
     """What is asked of a run, by words, and what the words make; a setting that is None is left to Doxa."""
 
     def __post_init__(self) -> None:
-        if whole("seed", self.seed, least=None) not in SEEDS:
+        if require_whole("seed", self.seed, least=None) not in SEEDS:
             raise BadInput(f"seed must lie between {SEEDS[0]} and {SEEDS[-1]}, got {self.seed}")
 
     @classmethod
-    def of(cls, settings: dict[str, Any]) -> Plan:
+    def from_settings(cls, settings: dict[str, Any]) -> Plan:
         """From a table of settings; an unknown or misspelt one is an error."""
-        known = {f.name: f for f in fields(cls)}
+        fields_by_name = {f.name: f for f in fields(cls)}
         for name, value in settings.items():
-            if name not in known:
-                raise BadInput(f"there is no setting {name!r}{nearest(name, known, most=40)}")
-            wanted = str(known[name].type)
-            if value is None and "None" not in wanted:
+            if name not in fields_by_name:
+                raise BadInput(f"there is no setting {name!r}{did_you_mean(name, fields_by_name, most=40)}")
+            annotation = str(fields_by_name[name].type)
+            if value is None and "None" not in annotation:
                 raise BadInput(f"the setting {name} must not be empty")
             fits = {
                 "str": lambda v: isinstance(v, str | int | float) and not isinstance(v, bool),
                 "int": lambda v: isinstance(v, int) and not isinstance(v, bool),
                 "float": lambda v: isinstance(v, int | float) and not isinstance(v, bool),
                 "bool": lambda v: isinstance(v, bool),
-            }[kind(known[name])]
+            }[type_name(fields_by_name[name])]
             if value is not None and not fits(value):
-                raise BadInput(f"the setting {name} must be of type {wanted}; got {value!r}")
-        texts = {name for name, field in known.items() if kind(field) == "str"}
-        worded: dict[str, Any] = {k: str(v) if k in texts and v is not None else v for k, v in settings.items()}
-        return cls(**worded)
+                raise BadInput(f"the setting {name} must be of type {annotation}; got {value!r}")
+        text_fields = {name for name, field in fields_by_name.items() if type_name(field) == "str"}
+        typed_settings: dict[str, Any] = {
+            k: str(v) if k in text_fields and v is not None else v for k, v in settings.items()
+        }
+        return cls(**typed_settings)
 
     def state(self) -> dict[str, Any]:
         """Every setting by name, as JSON takes them."""
@@ -146,12 +148,12 @@ class Plan(Knobs):
     def require_used(self) -> None:
         """Refuse an unknown learner, a knob that it would not turn, and counts of nothing."""
         if self.learner not in UNUSED:
-            raise BadInput(f"there is no learner {self.learner!r}{nearest(self.learner, UNUSED)}")
+            raise BadInput(f"there is no learner {self.learner!r}{did_you_mean(self.learner, UNUSED)}")
         for name in UNUSED[self.learner]:
             value = getattr(self, name)
             if value not in (getattr(Plan, name), "cpu"):
-                mend = "name a learner, e.g. variational, to set it" if self.learner == "auto" else "leave it out"
-                raise BadInput(f"{name} is of no use to the learner {self.learner}; {mend}")
+                advice = "name a learner, e.g. variational, to set it" if self.learner == "auto" else "leave it out"
+                raise BadInput(f"{name} is of no use to the learner {self.learner}; {advice}")
         if self.learner in ("point", "dropout", "swa", "ema") and self.kl_weight is not None and self.prior is None:
             raise BadInput(
                 f"kl_weight weighs a prior, and the learner {self.learner} has none: give it one, or neither"
@@ -161,185 +163,193 @@ class Plan(Knobs):
         if self.validation_samples != Plan.validation_samples and self.patience is None:
             raise BadInput("validation_samples is of no use without patience; give patience, or leave it out")
         for field in fields(self):
-            value, least = getattr(self, field.name), field.metadata["setting"].least
+            value, least = getattr(self, field.name), field.metadata["setting"].minimum
             if value is not None and least is not None:
-                whole(field.name, value, least)
+                require_whole(field.name, value, least)
 
-    def units(self, material: Material) -> tuple[Unit, Unit]:
+    def output_units(self, training_data: TrainingData) -> tuple[Unit, Unit]:
         """Centre and scale of the net's outputs: those of the target, but for a noise, which its likelihood scales."""
-        if material.classes:
+        if training_data.classes:
             return 0.0, 1.0
-        centre, scale = float(material.train[1].mean()), _spread(material)
-        return (centre, scale) if self.parts == 1 else ([centre, 0.0], [scale, 1.0])
+        centre, scale = float(training_data.train[1].mean()), _target_spread(training_data)
+        return (centre, scale) if self.outputs_per_target == 1 else ([centre, 0.0], [scale, 1.0])
 
-    def architecture(self, material: Material, centre: Unit = 0.0, scale: Unit = 1.0) -> nn.Module:
-        """The net for the material's inputs and outputs; a regression's speaks the target's units."""
-        made = built(self.net, tuple(material.train[0].shape[1:]), material.outputs * self.parts)
-        return made if material.classes else nets.rescaled(made, centre, scale)
+    def architecture(self, training_data: TrainingData, centre: Unit = 0.0, scale: Unit = 1.0) -> nn.Module:
+        """The net for the data's inputs and outputs; a regression's speaks the target's units."""
+        net = build_net(
+            self.net, tuple(training_data.train[0].shape[1:]), training_data.outputs * self.outputs_per_target
+        )
+        return net if training_data.classes else nets.rescaled(net, centre, scale)
 
     @property
-    def parts(self) -> int:
+    def outputs_per_target(self) -> int:
         """Outputs of the net for each of the target: two where its noise is one of them."""
-        return 2 if called(self.likelihood or "")[0] == "gaussian_per_input" else 1
+        return 2 if split_call(self.likelihood or "")[0] == "gaussian_per_input" else 1
 
-    def makes_likelihood(self, material: Material) -> Likelihood:
+    def build_likelihood(self, training_data: TrainingData) -> Likelihood:
         """The likelihood named, or the one that the target asks for: classes, or noise of a learned size.
 
         What is not said of a noise is taken from the spread of the targets.
         """
-        spread = _spread(material)
-        room = {
+        target_spread = _target_spread(training_data)
+        choices = {
             **likelihoods.TABLE,
-            "gaussian_learned": lambda start=0.5 * spread: likelihoods.gaussian_learned(start),
-            "gaussian_per_input": lambda least=LEAST, scale=spread: likelihoods.gaussian_per_input(least, scale),
+            "gaussian_learned": lambda start=0.5 * target_spread: likelihoods.gaussian_learned(start),
+            "gaussian_per_input": lambda least=LEAST, scale=target_spread: likelihoods.gaussian_per_input(least, scale),
         }
-        words = self.likelihood or ("categorical" if material.classes else "gaussian_learned")
-        made: Likelihood = member(words, room, "likelihood")
-        if made.discrete is not bool(material.classes):
-            raise BadInput(f"the likelihood {words} does not fit a {material.task}")
-        if isinstance(made, likelihoods.bernoulli) and not material.yes_or_no:
+        text = self.likelihood or ("categorical" if training_data.classes else "gaussian_learned")
+        likelihood: Likelihood = build_member(text, choices, "likelihood")
+        if likelihood.discrete is not bool(training_data.classes):
+            raise BadInput(f"the likelihood {text} does not fit a {training_data.task}")
+        if isinstance(likelihood, likelihoods.bernoulli) and not training_data.has_binary_output:
             raise BadInput(
-                f"the likelihood bernoulli tells two classes apart; {shown(material.target)!r} has "
-                f"{len(material.classes):,}: use categorical"
+                f"the likelihood bernoulli tells two classes apart; {shorten(training_data.target)!r} has "
+                f"{len(training_data.classes):,}: use categorical"
             )
-        return made
+        return likelihood
 
-    def suited(self, material: Material) -> Material:
-        """The material as the likelihood takes it: for bernoulli, two classes as yes and no."""
-        if (self.likelihood or "").startswith("bernoulli") and len(material.classes) == 2:
-            return material.answered()
-        return material
+    def adapt_data(self, training_data: TrainingData) -> TrainingData:
+        """The data as the likelihood takes it: for bernoulli, two classes as yes and no."""
+        if (self.likelihood or "").startswith("bernoulli") and len(training_data.classes) == 2:
+            return training_data.with_binary_targets()
+        return training_data
 
-    def makes_prior(self, net: nn.Module) -> Prior:
+    def build_prior(self, net: nn.Module) -> Prior:
         """The prior named, or N(0, 1/fan-in)."""
-        return by_fan_in(net, self.chooser(net)) if self.prior is None else member(self.prior, priors.TABLE, "prior")
+        return (
+            by_fan_in(net, self.chooser(net)) if self.prior is None else build_member(self.prior, priors.TABLE, "prior")
+        )
 
-    def makes_rate(self) -> Schedule:
+    def build_rate(self) -> Schedule:
         """The learning rate's schedule; a number is a constant one."""
         if self.lr is None:
             # A chain must not come to a stop; the steps of gradient descent are larger than Adam's.
             return rates.polynomial(0.05, after=10) if self.learner == "langevin" else rates.cosine(1e-3)
-        rate = literal(self.lr)
-        return rates.constant(float(rate)) if isinstance(rate, int | float) else member(self.lr, rates.TABLE, "rate")
+        rate = parse_literal(self.lr)
+        return (
+            rates.constant(float(rate)) if isinstance(rate, int | float) else build_member(self.lr, rates.TABLE, "rate")
+        )
 
-    def makes_optimiser(self) -> Optimiser | None:
+    def build_optimiser(self) -> Optimiser | None:
         """The optimiser named, as fit takes it: `sgd:momentum=0.9`; its learning rate is lr's.
 
         Doxa's own, whose steps are captured on a GPU, but with a setting that only torch's has: `adam:amsgrad=true`.
         """
         if self.optimiser is None:
             return None
-        name, rest = called(self.optimiser)
-        positional, named = arguments(rest)
+        name, arguments_text = split_call(self.optimiser)
+        positional, keywords = parse_arguments(arguments_text)
         if name not in OPTIMISERS:
-            raise BadInput(f"there is no optimiser {name!r}{nearest(name, OPTIMISERS)}")
-        if positional or "lr" in named:
-            raise BadInput(f"name an optimiser's settings, as in sgd:momentum=0.9, and give lr by itself; got {rest!r}")
-        ours = OURS.get(name)
-        make = partial(OPTIMISERS[name], **named)
+            raise BadInput(f"there is no optimiser {name!r}{did_you_mean(name, OPTIMISERS)}")
+        if positional or "lr" in keywords:
+            raise BadInput(
+                f"name an optimiser's settings, as in sgd:momentum=0.9, and give lr by itself; got {arguments_text!r}"
+            )
+        doxa_optimiser = DOXA_OPTIMISERS.get(name)
+        torch_optimiser = partial(OPTIMISERS[name], **keywords)
         try:
-            if ours is not None and named.keys() <= inspect.signature(ours).parameters.keys():
-                return ours(**named)
-            make([nn.Parameter(torch.zeros(1))], lr=1e-3)
+            if doxa_optimiser is not None and keywords.keys() <= inspect.signature(doxa_optimiser).parameters.keys():
+                return doxa_optimiser(**keywords)
+            torch_optimiser([nn.Parameter(torch.zeros(1))], lr=1e-3)
         except (TypeError, ValueError) as error:
             raise BadInput(f"{self.optimiser!r} makes no optimiser: {error}") from None
-        return make
+        return torch_optimiser
 
     def chooser(self, net: nn.Module) -> Chooser | None:
         """Which weights are beliefs: those whose names fit one of the patterns; the others are point estimates."""
         if self.random is None:
             return None
-        patterns = [word.strip() for word in self.random.split(",") if word.strip()]
+        patterns = [pattern_text.strip() for pattern_text in self.random.split(",") if pattern_text.strip()]
         names = [name for name, _ in net.named_parameters()]
         for pattern in patterns or [self.random]:
             if not any(fnmatchcase(name, pattern) for name in names):
-                raise BadInput(f"no weight of the net is called {pattern!r}{nearest(pattern, names)}")
+                raise BadInput(f"no weight of the net is called {pattern!r}{did_you_mean(pattern, names)}")
         return lambda name, _: any(fnmatchcase(name, pattern) for pattern in patterns)
 
-    def precision(self) -> torch.dtype | None:
+    def autocast_dtype(self) -> torch.dtype | None:
         """The dtype that the net's operations are cast to."""
         if self.autocast is not None and self.autocast not in PRECISIONS:
-            raise BadInput(f"there is no precision {self.autocast!r}{nearest(self.autocast, PRECISIONS)}")
+            raise BadInput(f"there is no precision {self.autocast!r}{did_you_mean(self.autocast, PRECISIONS)}")
         return None if self.autocast is None else PRECISIONS[self.autocast]
 
-    def weight(self) -> Schedule:
+    def kl_schedule(self) -> Schedule:
         """The KL weight's schedule; a number is a tempered one."""
-        value = literal(self.kl_weight or "0.1")
+        value = parse_literal(self.kl_weight or "0.1")
         if isinstance(value, int | float):
             return kl_weights.tempered(float(value))
-        found: Schedule = member(str(self.kl_weight), kl_weights.TABLE, "KL weight")
-        return found
+        schedule: Schedule = build_member(str(self.kl_weight), kl_weights.TABLE, "KL weight")
+        return schedule
 
-    def makes_search(self) -> Learner:
+    def build_search(self) -> Learner:
         """The learner that goes by values alone, with the objective and the workers named."""
         if self.objective is not None and self.objective not in OBJECTIVES:
-            raise BadInput(f"there is no objective {self.objective!r}{nearest(self.objective, OBJECTIVES)}")
+            raise BadInput(f"there is no objective {self.objective!r}{did_you_mean(self.objective, OBJECTIVES)}")
         return VariationalOptimisation(
-            member(self.perturbation, PERTURBATIONS, "perturbation"),
+            build_member(self.perturbation, PERTURBATIONS, "perturbation"),
             **(OBJECTIVES[self.objective] if self.objective else {}),
             size=self.population,
             scale=self.perturbation_scale,
             engine=Pool(self.workers) if self.workers else InProcess(),
         )
 
-    def makes_learner(self, net: nn.Module) -> Learner:
+    def build_learner(self, net: nn.Module) -> Learner:
         """The learner named, an ensemble of it where there are several members."""
         self.require_used()
-        prior = None if self.prior is None else self.makes_prior(net)
-        full = kl_weights.uniform() if self.kl_weight is None else self.weight()
+        prior = None if self.prior is None else self.build_prior(net)
+        kl_weight = kl_weights.uniform() if self.kl_weight is None else self.kl_schedule()
         if self.learner == "point":
-            one: Learner = Point(prior, full)
+            learner: Learner = Point(prior, kl_weight)
         elif self.learner == "dropout":
-            one = Dropout(self.dropout, self.input_dropout, prior=prior, kl_weight=full)
+            learner = Dropout(self.dropout, self.input_dropout, prior=prior, kl_weight=kl_weight)
         elif self.learner == "swa":
-            one = Swa(Point(prior, full), self.average_from, self.average_every)
+            learner = Swa(Point(prior, kl_weight), self.average_from, self.average_every)
         elif self.learner == "ema":
-            one = Ema(Point(prior, full), self.average_decay)
+            learner = Ema(Point(prior, kl_weight), self.average_decay)
         elif self.learner == "langevin":
-            chain = self.temperature, self.burn_in, self.thinning, self.on_disk
-            one = Langevin(self.makes_prior(net), *chain, kl_weight=full)
+            chain_settings = self.temperature, self.burn_in, self.thinning, self.on_disk
+            learner = Langevin(self.build_prior(net), *chain_settings, kl_weight=kl_weight)
         elif self.learner == "search":
-            one = self.makes_search()
+            learner = self.build_search()
         else:
-            one = Variational(
-                self.makes_prior(net),
-                member(self.noise, noise.TABLE, "noise"),
+            learner = Variational(
+                self.build_prior(net),
+                build_member(self.noise, noise.TABLE, "noise"),
                 self.samples,
                 self.antithetic,
-                member(self.posterior, {"mean_field": Family}, "posterior"),
-                self.weight(),
+                build_member(self.posterior, {"mean_field": Family}, "posterior"),
+                self.kl_schedule(),
             )
-        return Ensemble(one, self.members, not self.same_start) if self.members and self.members > 1 else one
+        return Ensemble(learner, self.members, not self.same_start) if self.members and self.members > 1 else learner
 
 
-def _spread(material: Material) -> float:
-    return float(material.train[1].float().std()) or 1.0
+def _target_spread(training_data: TrainingData) -> float:
+    return float(training_data.train[1].float().std()) or 1.0
 
 
-def built(words: str, shape: Sequence[int], outputs: int) -> nn.Module:
+def build_net(text: str, shape: Sequence[int], outputs: int) -> nn.Module:
     """The net that words name, for inputs of a shape: `mlp:400,400`, `mlp:100,batch_norm=true`, `lenet5`."""
-    name, _, rest = words.partition(":")
-    positional, named = arguments(rest)
+    name, _, arguments_text = text.partition(":")
+    positional, keywords = parse_arguments(arguments_text)
     if name == "mlp":
         if not all(isinstance(width, int) for width in positional):
-            raise BadInput(f"the widths of an mlp are whole numbers, as in mlp:400,400; got {words!r}")
-        if "activation" in named:
-            named["activation"] = _activation(str(named["activation"]))
+            raise BadInput(f"the widths of an mlp are whole numbers, as in mlp:400,400; got {text!r}")
+        if "activation" in keywords:
+            keywords["activation"] = _activation(str(keywords["activation"]))
         inputs = 1
         for length in shape:
             inputs *= length
         try:
-            return nets.mlp(inputs, tuple(positional), outputs, **named)
+            return nets.mlp(inputs, tuple(positional), outputs, **keywords)
         except (TypeError, ValueError) as error:
-            raise BadInput(f"{words!r} makes no mlp: {error}") from None
+            raise BadInput(f"{text!r} makes no mlp: {error}") from None
     if name == "lenet5":
         if len(shape) != 3 or shape[1] != shape[2]:
             raise BadInput(f"lenet5 takes square images; the rows here have shape {tuple(shape)}: use an mlp")
         return nets.lenet5(shape[0], outputs, shape[1])
-    raise BadInput(f"there is no net {name!r}{nearest(name, nets.TABLE)}")
+    raise BadInput(f"there is no net {name!r}{did_you_mean(name, nets.TABLE)}")
 
 
 def _activation(name: str) -> Callable[[], nn.Module]:
     if name not in ACTIVATIONS:
-        raise BadInput(f"there is no activation {name!r}{nearest(name, ACTIVATIONS)}")
+        raise BadInput(f"there is no activation {name!r}{did_you_mean(name, ACTIVATIONS)}")
     return ACTIVATIONS[name]

@@ -10,14 +10,14 @@ from torch import Tensor
 
 from doxa.errors import BadInput
 from doxa.judge.evidence import evidence
-from doxa.kernels.threads import threads
+from doxa.kernels.threads import limit_threads
 from doxa.results import write_result
-from doxa.runs.folder import BELIEF, RESULT, TABLE, Opened, open_run, write_spec
+from doxa.runs.folder import BELIEF, RESULT, TABLE, SavedRun, open_run, write_spec
 from doxa.weights.batch_norm import has_batch_norm
 
 
 def prune_run(
-    run: Opened,
+    run: SavedRun,
     folder: str | PathLike[str],
     fraction: float,
     *,
@@ -27,7 +27,7 @@ def prune_run(
     data: str | None = None,
     refresh: Tensor | None = None,
     samples: int = 50,
-) -> Opened:
+) -> SavedRun:
     """A new run whose belief has its least relevant weights certainly zero, judged on rows (x, y) where there are any.
 
     `data` names those rows, where they are not of the run's own data. Training inputs as `refresh` renew BatchNorm's
@@ -36,23 +36,23 @@ def prune_run(
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder} is there already; choose another folder for the pruned run")
-    renew = refresh if has_batch_norm(run.belief.net) else None
-    small = run.belief.prune(fraction, per_layer, biases, renew)
-    pruned = {"of": run.folder.name, "fraction": fraction, "per_layer": per_layer, "biases": biases}
-    spec = {**run.spec, "pruned": pruned}
+    refresh_inputs = refresh if has_batch_norm(run.belief.net) else None
+    pruned_belief = run.belief.prune(fraction, per_layer, biases, refresh_inputs)
+    pruning = {"of": run.folder.name, "fraction": fraction, "per_layer": per_layer, "biases": biases}
+    spec = {**run.spec, "pruned": pruning}
     write_spec(folder, {**spec, "status": "learning"})
-    small.save(folder / BELIEF)
+    pruned_belief.save(folder / BELIEF)
     if (run.folder / TABLE).exists():
         shutil.copyfile(run.folder / TABLE, folder / TABLE)
     if judged_on is not None:
-        with threads(small.net):
+        with limit_threads(pruned_belief.net):
             result = evidence(
-                small,
+                pruned_belief,
                 judged_on,
                 name=folder.name,
                 samples=samples,
                 seed=run.plan.seed,
-                refresh=renew,
+                refresh=refresh_inputs,
                 levels=run.levels,
                 about={**spec["about"], "name": data or spec["data"], "classes": list(run.classes) or None},
                 settings={**{k: v for k, v in run.plan.state().items() if v is not None}, "pruned": fraction},

@@ -3,25 +3,25 @@
 from doxa.search import engines, episodes, functions, shaping
 from doxa.search.ask_tell import Search, Settings
 from doxa.search.distribution.coordinates import log_scale, variance
-from doxa.search.distribution.gaussian import Gaussian, Slopes, scores
+from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes, scores
 from doxa.search.distribution.gradients import Natural as natural_within
 from doxa.search.distribution.gradients import natural, plain
 from doxa.search.episodes.learn import policy
 from doxa.search.episodes.result import Policy, load_policy
 from doxa.search.learner import VariationalOptimisation as learner
-from doxa.search.minimise import Found, maximise, minimise
+from doxa.search.minimise import SearchResult, maximise, minimise
 from doxa.search.objectives import f1, zero_one
 from doxa.search.perturbations.local import Local as local
 from doxa.search.perturbations.low_rank import LowRank as low_rank
 from doxa.search.perturbations.weight_space import WeightSpace as weight_space
 
 __all__ = [
-    "Found",
-    "Gaussian",
     "Policy",
     "Search",
+    "SearchDistribution",
+    "SearchResult",
+    "SearchSlopes",
     "Settings",
-    "Slopes",
     "engines",
     "episodes",
     "f1",

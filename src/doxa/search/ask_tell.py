@@ -12,31 +12,33 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, Diverged, nearest, require_from_zero, require_positive, whole
+from doxa.errors import BadInput, Diverged, did_you_mean, require_from_zero, require_positive, require_whole
 from doxa.search import shaping
 from doxa.search.distribution import gradients
-from doxa.search.distribution.adaptation_sampling import FASTER, adapted
-from doxa.search.distribution.coordinates import Coordinate, coordinate_of, log_scale
-from doxa.search.distribution.gaussian import Gaussian, Slopes, scores
-from doxa.search.distribution.gradients import Gradient, gradient_of
-from doxa.search.distribution.importance_mixing import Memory, Mixed, mixed
-from doxa.search.engines.contract import Evaluate, Placed
-from doxa.search.perturbations.population import Population, population
-from doxa.search.shaping import Shaping, shaping_of
+from doxa.search.distribution.adaptation_sampling import LARGER_STEP, adapt_rate
+from doxa.search.distribution.coordinates import Coordinate, log_scale, require_coordinate
+from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes, scores
+from doxa.search.distribution.gradients import Gradient, require_gradient
+from doxa.search.distribution.importance_mixing import MixedGeneration, PreviousGeneration, mix_generations
+from doxa.search.engines.contract import Evaluate, EvaluationAtState
+from doxa.search.perturbations.population import Population, make_population
+from doxa.search.shaping import Shaping, require_shaping
 
 # Makes a torch optimiser of two groups of parameters: the mean, and the coordinates of the scales.
-Make = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
+OptimiserFactory = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
 
 PER = ("weight", "network")
 
-CALMER = (
+DIVERGENCE_ADVICE = (
     "Lower lr and scale_lr, take natural gradients (gradient=doxa.search.natural), let values count by their z-score "
     "or rank (shaping=doxa.search.shaping.z_score, utilities), or search the logarithm of the scales "
     "(coordinate=doxa.search.log_scale)"
 )
 
 
-FROM_GROUPS = "from two groups of parameters, e.g. torch.optim.Adam or functools.partial(torch.optim.SGD, momentum=0.9)"
+OPTIMISER_HINT = (
+    "from two groups of parameters, e.g. torch.optim.Adam or functools.partial(torch.optim.SGD, momentum=0.9)"
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Settings:
     lr: float = 1.0
     scale_lr: float | None = None
     decay: float = 0.0
-    optimiser: Make | None = None
+    optimiser: OptimiserFactory | None = None
     refresh: float | None = None
     adapts: bool = False
 
@@ -80,13 +82,13 @@ class Settings:
         require_from_zero("lr", self.lr)
         require_from_zero("scale_lr", 0.0 if self.scale_lr is None else self.scale_lr)
         require_from_zero("decay", self.decay)
-        gradient_of(self.gradient)
-        shaping_of(self.shaping)
-        coordinate_of(self.coordinate)
+        require_gradient(self.gradient)
+        require_shaping(self.shaping)
+        require_coordinate(self.coordinate)
         if self.optimiser is not None and not callable(self.optimiser):
-            raise BadInput(f"optimiser must make a torch optimiser {FROM_GROUPS}; got {self.optimiser!r}")
+            raise BadInput(f"optimiser must make a torch optimiser {OPTIMISER_HINT}; got {self.optimiser!r}")
 
-    def sized(self, dimension: int) -> int:
+    def population_size(self, dimension: int) -> int:
         """N: so many perturbations a generation, more where there are more directions; never few.
 
         Few would do for a bowl; in narrow valleys and among many minima they let scales fall before the mean is there.
@@ -98,13 +100,15 @@ class Settings:
         return (3 + math.log(dimension)) / (25 * math.sqrt(dimension)) if self.scale_lr is None else self.scale_lr
 
 
-def settings_of(given: Mapping[str, Any], others: Sequence[str] = ()) -> Settings:
+def build_settings(options: Mapping[str, Any], other_names: Sequence[str] = ()) -> Settings:
     """Settings by name, or which of the names there is none of, here or among others."""
-    known = [*(f.name for f in fields(Settings)), *others]
-    for name in given:
-        if name not in known:
-            raise BadInput(f"there is no setting {name!r} of a search{nearest(name, known, most=len(known))}")
-    return Settings(**given)
+    setting_names = [*(f.name for f in fields(Settings)), *other_names]
+    for name in options:
+        if name not in setting_names:
+            raise BadInput(
+                f"there is no setting {name!r} of a search{did_you_mean(name, setting_names, most=len(setting_names))}"
+            )
+    return Settings(**options)
 
 
 class Search:
@@ -114,60 +118,64 @@ class Search:
     """
 
     def __init__(self, start: Any, settings: Settings | None = None, seed: int = 0) -> None:
-        self.settings = _settings(settings)
-        self.seed = whole("seed", seed, least=None)
-        self.mean = _vector(start)
+        self.settings = _require_settings(settings)
+        self.seed = require_whole("seed", seed, least=None)
+        self.mean = _start_vector(start)
         dimension = len(self.mean)
         self.groups = None if self.settings.per == "weight" else (dimension,)
         count = dimension if self.groups is None else 1
         self.coordinate = self.settings.coordinate.of(self.mean.new_full((count,), self.settings.scale))
-        self.population: Population = population(
-            self.settings.sized(dimension), self.settings.antithetic, (self.seed, "search"), self.mean.device
+        self.population: Population = make_population(
+            self.settings.population_size(dimension), self.settings.antithetic, (self.seed, "search"), self.mean.device
         )
         self.generation = 0
-        self.optimiser = self._optimiser()
-        self.memory: Memory | None = None  # of the last generation, where points may be kept
-        self.mixed: Mixed | None = None  # this one, where some were
-        self.larger: Tensor | None = None  # the coordinate that a larger last step would have led to
+        self.optimiser = self._build_optimiser()
+        self.previous_generation: PreviousGeneration | None = None  # of the last generation, where points may be kept
+        self.mixed_generation: MixedGeneration | None = None  # this one, where some were
+        self.larger_coordinate: Tensor | None = None  # the coordinate that a larger last step would have led to
 
-    def _optimiser(self) -> torch.optim.Optimizer:
-        own = self.settings
+    def _build_optimiser(self) -> torch.optim.Optimizer:
+        settings = self.settings
         groups: list[dict[str, Any]] = [
-            {"params": [self.mean], "lr": own.lr},
+            {"params": [self.mean], "lr": settings.lr},
             # A decay of weights would draw a scale to wherever its coordinate is zero.
-            {"params": [self.coordinate], "lr": own.scale_rate(len(self.mean)), "weight_decay": 0.0},
+            {"params": [self.coordinate], "lr": settings.scale_rate(len(self.mean)), "weight_decay": 0.0},
         ]
-        made = torch.optim.SGD(groups) if own.optimiser is None else own.optimiser(groups)
-        if not isinstance(made, torch.optim.Optimizer) or len(made.param_groups) != len(groups):
-            raise BadInput(f"optimiser must make a torch optimiser {FROM_GROUPS}, and keep both; it made {made!r:.80}")
-        return made
+        optimiser = torch.optim.SGD(groups) if settings.optimiser is None else settings.optimiser(groups)
+        if not isinstance(optimiser, torch.optim.Optimizer) or len(optimiser.param_groups) != len(groups):
+            raise BadInput(
+                f"optimiser must make a torch optimiser {OPTIMISER_HINT}, and keep both; it made {optimiser!r:.80}"
+            )
+        return optimiser
 
     @property
-    def at(self) -> Gaussian:
+    def distribution(self) -> SearchDistribution:
         """Where it looks now."""
-        return Gaussian(self.mean, self.settings.coordinate.scale(self.coordinate), self.groups)
+        return SearchDistribution(self.mean, self.settings.coordinate.scale(self.coordinate), self.groups)
 
     def ask(self) -> Tensor:
         """The points of this generation whose values are wanted: all N [N, d], or those that are new [M, d]."""
         return torch.cat([self.mean.new_empty(0, len(self.mean)), *(self.points(units) for units in self.blocks())])
 
     @property
-    def wanted(self) -> Population:
+    def pending_population(self) -> Population:
         """The perturbations whose values are wanted."""
-        if self.mixed is None:
+        if self.mixed_generation is None:
             return self.population
-        many = len(self.mixed.fresh)
-        return Population(many, False, self.population.seeds[:many])
+        new_count = len(self.mixed_generation.new_points)
+        return Population(new_count, False, self.population.seeds[:new_count])
 
     def blocks(self, parts: int = 1) -> list[slice]:
         """What is asked for, in at least so many stretches."""
-        return list(self.wanted.blocks(len(self.mean), parts=parts))
+        return list(self.pending_population.blocks(len(self.mean), parts=parts))
 
     def points(self, units: slice) -> Tensor:
         """Those of some units."""
-        if self.mixed is not None:  # a copy: an objective that writes into its argument must not change what is kept
-            return self.mixed.fresh[units].clone()
-        return self.population.points(self.at, self.population.noise(self.generation, units, self.mean))
+        if (
+            self.mixed_generation is not None
+        ):  # a copy: an objective that writes into its argument must not change what is kept
+            return self.mixed_generation.new_points[units].clone()
+        return self.population.points(self.distribution, self.population.noise(self.generation, units, self.mean))
 
     def tell(self, values: Any, here: Tensor | None = None) -> dict[str, float]:
         """Take the values of the points that were asked for; what came of it, by name.
@@ -178,62 +186,65 @@ class Search:
         is an error, and changes nothing.
         """
         try:
-            given = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device).clone()
+            new_values = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device).clone()
         except (TypeError, ValueError, RuntimeError) as error:
             raise BadInput(f"values must be numbers, one for each point; got {values!r:.80}: {error}") from error
-        arrived = self._arrived(here)
-        if given.shape != (int(arrived.sum()),):
+        arrival_mask = self._arrival_mask(here)
+        if new_values.shape != (int(arrival_mask.sum()),):
             raise BadInput(
-                f"values have shape {tuple(given.shape)}; there must be one for each of the {int(arrived.sum())} "
-                "points that were asked for"
+                f"values have shape {tuple(new_values.shape)}; there must be one for each of the "
+                f"{int(arrival_mask.sum())} points that were asked for"
             )
-        at = self.at
-        slopes, memory = self._slopes(at, given, arrived)
-        by_mean, by_scale = self.settings.gradient(slopes, at, self.settings.coordinate)
+        distribution = self.distribution
+        slopes, previous = self._estimate_slopes(distribution, new_values, arrival_mask)
+        by_mean, by_scale = self.settings.gradient(slopes, distribution, self.settings.coordinate)
         if not bool(by_mean.isfinite().all() and by_scale.isfinite().all()):
             raise Diverged(
                 f"the gradient is no longer finite in generation {self.generation + 1}: the scales have come down to "
-                f"{float(at.scale.min()):.3g}. {CALMER}"
+                f"{float(distribution.scale.min()):.3g}. {DIVERGENCE_ADVICE}"
             )
         before = self.mean.clone(), self.coordinate.clone(), copy.deepcopy(self.optimiser.state_dict())
-        rate, larger = self._adapted(at, given, arrived, by_scale, memory)
+        rate, larger_coordinate = self._adapt_scale_lr(distribution, new_values, arrival_mask, by_scale, previous)
         self._step(by_mean, by_scale, rate)
-        if not bool(self.mean.isfinite().all() and self.at.scale.isfinite().all()):
+        if not bool(self.mean.isfinite().all() and self.distribution.scale.isfinite().all()):
             self.mean.copy_(before[0])
             self.coordinate.copy_(before[1])
             self.optimiser.load_state_dict(before[2])
-            raise Diverged(f"the step of generation {self.generation + 1} leads beyond all numbers. {CALMER}")
-        self.larger, self.memory = larger, memory
+            raise Diverged(
+                f"the step of generation {self.generation + 1} leads beyond all numbers. {DIVERGENCE_ADVICE}"
+            )
+        self.larger_coordinate, self.previous_generation = larger_coordinate, previous
         self.generation += 1
-        self._mix()
-        every = given if self.memory is None else self.memory.values
-        known = every[every.isfinite()]
+        self._mix_generations()
+        all_values = new_values if self.previous_generation is None else self.previous_generation.values
+        finite_values = all_values[all_values.isfinite()]
         return {
             "generation": self.generation,
-            "value": float(known.mean()),
-            "lowest": float(known.min()),
-            "scale": float(at.scale.log().mean().exp()),
+            "value": float(finite_values.mean()),
+            "lowest": float(finite_values.min()),
+            "scale": float(distribution.scale.log().mean().exp()),
             **slopes.norms(),
         }
 
-    def _arrived(self, here: Any) -> Tensor:
+    def _arrival_mask(self, here: Any) -> Tensor:
         """Which of the points have values [N], all of them without a word."""
         if here is None:
-            return torch.ones(self.wanted.size, dtype=torch.bool)
-        arrived = torch.as_tensor(here, device=self.mean.device)
-        if arrived.dtype != torch.bool or arrived.shape != (self.wanted.size,):
+            return torch.ones(self.pending_population.size, dtype=torch.bool)
+        arrival_mask = torch.as_tensor(here, device=self.mean.device)
+        if arrival_mask.dtype != torch.bool or arrival_mask.shape != (self.pending_population.size,):
             raise BadInput(
-                f"here must say True or False for each of the {self.wanted.size} points that were asked for; got "
-                f"{arrived.dtype} of shape {tuple(arrived.shape)}"
+                f"here must say True or False for each of the {self.pending_population.size} points that were asked "
+                f"for; got {arrival_mask.dtype} of shape {tuple(arrival_mask.shape)}"
             )
         if self.settings.antithetic and self.settings.baseline:
-            torn = int((arrived[::2] != arrived[1::2]).sum())
-            if torn:
+            torn_pairs = int((arrival_mask[::2] != arrival_mask[1::2]).sum())
+            if torn_pairs:
                 raise BadInput(
-                    f"{torn} mirrored pairs have lost one of their two points, and a baseline compares pair with pair: "
-                    "leave both points of such a pair out of here, or search with antithetic=False or baseline=False"
+                    f"{torn_pairs} mirrored pairs have lost one of their two points, and a baseline compares pair with "
+                    "pair: leave both points of such a pair out of here, or search with antithetic=False or "
+                    "baseline=False"
                 )
-        return arrived
+        return arrival_mask
 
     def _step(self, by_mean: Tensor, by_scale: Tensor, rate: float) -> None:
         self.optimiser.param_groups[1]["lr"] = rate
@@ -244,66 +255,93 @@ class Search:
         self.optimiser.step()
         self.coordinate.copy_(self.settings.coordinate.within(self.coordinate))
 
-    def _slopes(self, at: Gaussian, given: Tensor, arrived: Tensor) -> tuple[Slopes, Memory | None]:
+    def _estimate_slopes(
+        self, distribution: SearchDistribution, new_values: Tensor, arrival_mask: Tensor
+    ) -> tuple[SearchSlopes, PreviousGeneration | None]:
         """Those by all points of the generation, old and new, and what to remember of it."""
-        shaping, baseline = self._shaped, self.settings.baseline
+        shaping, baseline = self._shape_values, self.settings.baseline
         if self.settings.refresh is None:
-            weights = self.population.weighed(given, arrived, shaping, baseline)
-            return self.population.slopes(at, self.generation, weights), None
+            weights = self.population.weigh_arrived(new_values, arrival_mask, shaping, baseline)
+            return self.population.slopes(distribution, self.generation, weights), None
         points = (
-            self.ask()[arrived]
-            if self.mixed is None
-            else torch.cat([self.mixed.points[: len(self.mixed.values)], self.mixed.fresh[arrived]])
+            self.ask()[arrival_mask]
+            if self.mixed_generation is None
+            else torch.cat(
+                [
+                    self.mixed_generation.points[: len(self.mixed_generation.values)],
+                    self.mixed_generation.new_points[arrival_mask],
+                ]
+            )
         )
-        values = given if self.mixed is None else torch.cat([self.mixed.values, given])
+        values = new_values if self.mixed_generation is None else torch.cat([self.mixed_generation.values, new_values])
         # The mean and the scales move in place: what was drawn from them is remembered with copies.
-        memory = Memory(Gaussian(at.mean.clone(), at.scale.clone(), at.groups), points, values)
-        by_mean, by_log = scores(at, (points - at.mean) / at.scales)
-        weights = self.population.shaped(values, shaping, baseline) / len(values)
-        return Slopes(weights @ by_mean, weights @ by_log), memory
+        previous = PreviousGeneration(
+            SearchDistribution(distribution.mean.clone(), distribution.scale.clone(), distribution.groups),
+            points,
+            values,
+        )
+        by_mean, by_log = scores(distribution, (points - distribution.mean) / distribution.scales)
+        weights = self.population.shape_values(values, shaping, baseline) / len(values)
+        return SearchSlopes(weights @ by_mean, weights @ by_log), previous
 
-    def _shaped(self, values: Tensor) -> Tensor:
+    def _shape_values(self, values: Tensor) -> Tensor:
         weights = self.settings.shaping(values)
         if not isinstance(weights, Tensor) or weights.shape != values.shape:
-            gave = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
-            raise BadInput(f"shaping must give a weight for each of {len(values)} values, a tensor; it gave {gave}")
+            returned = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
+            raise BadInput(f"shaping must give a weight for each of {len(values)} values, a tensor; it gave {returned}")
         return weights
 
     @property
-    def rate(self) -> float:
+    def current_scale_lr(self) -> float:
         """That of the scales, as it is now."""
         return float(self.optimiser.param_groups[1]["lr"])
 
-    def _adapted(
-        self, at: Gaussian, given: Tensor, arrived: Tensor, by_scale: Tensor, memory: Memory | None
+    def _adapt_scale_lr(
+        self,
+        distribution: SearchDistribution,
+        new_values: Tensor,
+        arrival_mask: Tensor,
+        by_scale: Tensor,
+        previous: PreviousGeneration | None,
     ) -> tuple[float, Tensor | None]:
         """The rate of the next step of the scales, and where a larger one would lead: asked after, it says the next."""
         if not self.settings.adapts:
-            return self.rate, None
-        rate = self.rate
-        if self.larger is not None:
-            points = self.ask()[arrived] if memory is None else memory.points
-            values = given if memory is None else memory.values
-            other = Gaussian(at.mean, self.settings.coordinate.scale(self.larger), self.groups)
-            rate = adapted(rate, self.settings.scale_rate(len(self.mean)), values, points, at, other)
-        return rate, self.coordinate - FASTER * rate * by_scale
+            return self.current_scale_lr, None
+        rate = self.current_scale_lr
+        if self.larger_coordinate is not None:
+            points = self.ask()[arrival_mask] if previous is None else previous.points
+            values = new_values if previous is None else previous.values
+            larger_distribution = SearchDistribution(
+                distribution.mean, self.settings.coordinate.scale(self.larger_coordinate), self.groups
+            )
+            rate = adapt_rate(
+                rate, self.settings.scale_rate(len(self.mean)), values, points, distribution, larger_distribution
+            )
+        return rate, self.coordinate - LARGER_STEP * rate * by_scale
 
-    def recall(self, memory: Memory | None) -> None:
+    def resume_from(self, previous: PreviousGeneration | None) -> None:
         """Go on from a generation that is over."""
-        self.memory, self.mixed = memory, None
-        self._mix()
+        self.previous_generation, self.mixed_generation = previous, None
+        self._mix_generations()
 
-    def _mix(self) -> None:
+    def _mix_generations(self) -> None:
         """Keep what the new distribution might as well have drawn, and draw the rest."""
-        if self.memory is None:
+        if self.previous_generation is None:
             return
         assert self.settings.refresh is not None
         seed = self.population.seeds[:1]
-        self.mixed = mixed(self.memory, self.at, self.population.size, self.settings.refresh, seed, self.generation)
+        self.mixed_generation = mix_generations(
+            self.previous_generation,
+            self.distribution,
+            self.population.size,
+            self.settings.refresh,
+            seed,
+            self.generation,
+        )
 
-    def placed(self, evaluate: Evaluate) -> Placed:
+    def evaluation_at_state(self, evaluate: Evaluate) -> EvaluationAtState:
         """An evaluation for others, that tells where this search stands."""
-        return Placed(evaluate, (self.mean, self.coordinate, self.population.seeds))
+        return EvaluationAtState(evaluate, (self.mean, self.coordinate, self.population.seeds))
 
     def state(self) -> dict[str, Any]:
         """All that a search needs to go on, to the bit; it stays as it is while the search goes on."""
@@ -312,8 +350,8 @@ class Search:
             "coordinate": self.coordinate.clone(),
             "generation": self.generation,
             "optimiser": copy.deepcopy(self.optimiser.state_dict()),
-            "memory": self.memory,
-            "larger": self.larger,
+            "memory": self.previous_generation,
+            "larger": self.larger_coordinate,
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -322,30 +360,32 @@ class Search:
         self.coordinate.copy_(state["coordinate"])
         self.generation = int(state["generation"])
         self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # torch would go on in the given tensors
-        self.larger = state["larger"]
-        self.recall(state["memory"])
+        self.larger_coordinate = state["larger"]
+        self.resume_from(state["memory"])
 
 
-def _settings(given: Any) -> Settings:
-    if given is None:
+def _require_settings(settings: Any) -> Settings:
+    if settings is None:
         return Settings()
-    if not isinstance(given, Settings):
-        raise BadInput(f"settings must be a doxa.search.Settings; got a {type(given).__name__}")
-    return given
+    if not isinstance(settings, Settings):
+        raise BadInput(f"settings must be a doxa.search.Settings; got a {type(settings).__name__}")
+    return settings
 
 
-def _vector(start: Any) -> Tensor:
+def _start_vector(start: Any) -> Tensor:
     """A copy of a start as a flat vector, in double precision unless it is a tensor of floating-point numbers."""
-    given = start.detach().clone() if isinstance(start, Tensor) else torch.tensor(_plain(start), dtype=torch.float64)
-    found = given if given.is_floating_point() else given.double()
-    if found.dim() != 1 or not len(found):
-        raise BadInput(f"start must be a vector with at least one number; it has shape {tuple(found.shape)}")
-    if not bool(found.isfinite().all()):
+    tensor = (
+        start.detach().clone() if isinstance(start, Tensor) else torch.tensor(_as_sequence(start), dtype=torch.float64)
+    )
+    vector = tensor if tensor.is_floating_point() else tensor.double()
+    if vector.dim() != 1 or not len(vector):
+        raise BadInput(f"start must be a vector with at least one number; it has shape {tuple(vector.shape)}")
+    if not bool(vector.isfinite().all()):
         raise BadInput("start holds NaN or infinity; a search needs a finite place to begin")
-    return found
+    return vector
 
 
-def _plain(start: Any) -> Any:
+def _as_sequence(start: Any) -> Any:
     if isinstance(start, Sequence) or hasattr(start, "__array__"):
         return start if isinstance(start, Sequence) else start.__array__()
     raise BadInput(f"start must be a vector: a tensor, an array or a list of numbers; got a {type(start).__name__}")

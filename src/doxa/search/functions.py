@@ -30,8 +30,8 @@ class Function:
     def require_width(self, width: int) -> None:
         """Refuse vectors that it is not a function of."""
         if not self.least <= width <= self.most:
-            many = f"at least {self.least}" if self.most > self.least else f"exactly {self.least}"
-            raise BadInput(f"{self.name} is a function of {many} numbers; the vector here has {width}")
+            allowed_widths = f"at least {self.least}" if self.most > self.least else f"exactly {self.least}"
+            raise BadInput(f"{self.name} is a function of {allowed_widths} numbers; the vector here has {width}")
 
 
 def _himmelblau(w: Tensor) -> Tensor:
@@ -71,4 +71,4 @@ rosenbrock = Function("rosenbrock", _rosenbrock, (-1.0, 1.0), ((1.0, 1.0),), lea
 rastrigin = Function("rastrigin", _rastrigin, (2.0, -3.0), ((0.0, 0.0),))
 """f(w) = Σ w_i² − 10 cos 2πw_i + 10, a minimum at every whole number. Rastrigin (1974)."""
 
-TABLE = {one.name: one for one in (sphere, himmelblau, rosenbrock, rastrigin)}
+TABLE = {function.name: function for function in (sphere, himmelblau, rosenbrock, rastrigin)}

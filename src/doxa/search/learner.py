@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 
 from doxa.collectors.last import Last
 from doxa.contracts import Prior, Problem, Schedule
-from doxa.errors import BadInput, require_from_zero, require_positive, whole
+from doxa.errors import BadInput, require_from_zero, require_positive, require_whole
 from doxa.kl_weights import uniform
 from doxa.search import sensitivity
 from doxa.search.distribution import gradients
-from doxa.search.distribution.coordinates import Coordinate, coordinate_of, log_scale
-from doxa.search.distribution.gradients import Gradient, gradient_of
+from doxa.search.distribution.coordinates import Coordinate, log_scale, require_coordinate
+from doxa.search.distribution.gradients import Gradient, require_gradient
 from doxa.search.engines.contract import Engine
-from doxa.search.engines.in_process import InProcess, engine_of
+from doxa.search.engines.in_process import InProcess, resolve_engine
 from doxa.search.objectives import Measure, Objective, require_measure
 from doxa.search.perturbations.local import Local
-from doxa.search.score_function import Estimator, ScoreFunction
-from doxa.search.shaping import raw, shaping_of
+from doxa.search.score_function import Perturbation, ScoreFunction
+from doxa.search.shaping import raw, require_shaping
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class VariationalOptimisation:
     Staines & Barber (2013), Optimization by variational bounding; Wierstra et al. (2014), Natural evolution strategies.
     """
 
-    estimator: Estimator = field(default_factory=Local)
+    estimator: Perturbation = field(default_factory=Local)
     minimise: Measure | None = None
     maximise: Measure | None = None
     size: int = 100
@@ -55,7 +55,7 @@ class VariationalOptimisation:
     kl_weight: ClassVar[Schedule] = uniform()
 
     def __post_init__(self) -> None:
-        whole("size", self.size, least=2)
+        require_whole("size", self.size, least=2)
         require_positive("scale", self.scale)
         if self.minimise is not None and self.maximise is not None:
             raise BadInput("give minimise or maximise, not both")
@@ -65,12 +65,12 @@ class VariationalOptimisation:
         require_measure("maximise", self.maximise)
         require_from_zero("scale_rate", self.scale_rate)
         require_from_zero("decay", self.decay)
-        gradient_of(self.gradient)
-        coordinate_of(self.coordinate)
+        require_gradient(self.gradient)
+        require_coordinate(self.coordinate)
         if not hasattr(self.estimator, "start"):
             raise BadInput(f"estimator must be one of doxa.search, e.g. doxa.search.local(); got {self.estimator!r}")
-        shaping_of(getattr(self.estimator, "shaping", raw))
-        engine_of(self.engine)
+        require_shaping(getattr(self.estimator, "shaping", raw))
+        resolve_engine(self.engine)
         if self.sensitivity is not None and self.sensitivity not in sensitivity.TABLE:
             raise BadInput(f'sensitivity must be "sum" or "abs", or None; got {self.sensitivity!r}')
         if self.estimator.name == "low_rank" and (self.per == "weight" or self.scale_rate or self.sensitivity):

@@ -13,23 +13,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, require_from_zero, whole
-from doxa.search.ask_tell import Search, settings_of
+from doxa.errors import BadInput, require_from_zero, require_whole
+from doxa.search.ask_tell import Search, build_settings
 from doxa.search.engines.contract import Engine, Exchange
-from doxa.search.engines.in_process import engine_of
-from doxa.search.under_way import Keeping, follow, pursue
+from doxa.search.engines.in_process import resolve_engine
+from doxa.search.resumable_search import CheckpointOptions, follow_search, run_search
 from doxa.storage.describe import describe
-from doxa.terminal.progress import told
+from doxa.terminal.progress import format_metrics
 
 Objective = Callable[[Tensor], Any]
 
 KIND = "doxa.search"  # of its files
-PATH = 1 << 24  # numbers of means that are remembered
+MAX_PATH_NUMBERS = 1 << 24  # numbers of means that are remembered
 PLATEAU = 100  # generations without any difference between values, after which there is nothing left to go by
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search came to: the best point that was tried, its value, and how it got there."""
 
     best: Tensor  # [d]
@@ -40,7 +40,7 @@ class Found:
     path: Tensor = field(repr=False)  # [generations + 1, d]: the means; of long ones the last alone
 
 
-class Minimising:
+class Minimisation:
     """A search for the lowest value of a function under way; of the negative of one, it tells what is the highest."""
 
     def __init__(
@@ -49,63 +49,67 @@ class Minimising:
         self.search, self.f, self.batched = search, f, batched
         self.sign = -1.0 if isinstance(f, Negative) else 1.0
         self.generations, self.tolerance, self.parts = generations, tolerance, parts
-        self.best, self.lowest, self.flat = search.mean.clone(), math.inf, 0
+        self.best, self.lowest, self.flat_generations = search.mean.clone(), math.inf, 0
         self.trajectory: list[dict[str, float]] = []
         self.path = [search.mean.clone()]
-        self.remembers = generations * len(search.mean) <= PATH
+        self.keeps_path = generations * len(search.mean) <= MAX_PATH_NUMBERS
 
     def follow(self, exchange: Exchange) -> None:
         """Go on beside the search that this is a copy of, by what it and all others find."""
-        follow(self, exchange)
+        follow_search(self, exchange)
 
-    def generation(self, exchange: Exchange) -> None:
+    def run_generation(self, exchange: Exchange) -> None:
         """Have every point evaluated, and tell the search."""
         search = self.search
         blocks = search.blocks(self.parts)
-        values, here = search.wanted.arrived(exchange(search.generation, search.placed(self.evaluate), blocks), blocks)
-        self._keep_best(values, here)
-        self.trajectory.append(search.tell(values, here))
-        same = len(values) > 0 and bool((values.isfinite() & (values == values[0])).all())
-        self.flat = self.flat + 1 if same else 0
-        if self.remembers:
+        values, arrival_mask = search.pending_population.gather_arrived(
+            exchange(search.generation, search.evaluation_at_state(self.evaluate), blocks), blocks
+        )
+        self._update_best(values, arrival_mask)
+        self.trajectory.append(search.tell(values, arrival_mask))
+        all_equal = len(values) > 0 and bool((values.isfinite() & (values == values[0])).all())
+        self.flat_generations = self.flat_generations + 1 if all_equal else 0
+        if self.keeps_path:
             self.path.append(search.mean.clone())
 
     def evaluate(self, units: slice) -> Tensor:
-        return evaluated_at(self.f, self.batched, self.search.points(units))
+        return evaluate_points(self.f, self.batched, self.search.points(units))
 
     @property
-    def over(self) -> bool:
+    def converged(self) -> bool:
         """Whether nothing is left to gain."""
-        near = self.tolerance * self.search.mean.abs().max().clamp_min(1)
-        return self.flat >= PLATEAU or bool((self.search.at.scale <= near).all())
+        threshold = self.tolerance * self.search.mean.abs().max().clamp_min(1)
+        return self.flat_generations >= PLATEAU or bool((self.search.distribution.scale <= threshold).all())
 
-    def _keep_best(self, values: Tensor, here: Tensor) -> None:
+    def _update_best(self, values: Tensor, arrival_mask: Tensor) -> None:
         if not len(values):
             return
-        k = int(values.masked_fill(~values.isfinite(), math.inf).argmin())
-        if float(values[k]) < self.lowest:
-            number, per_unit = int(here.nonzero()[k]), self.search.population.per_unit
-            unit = number // per_unit
-            self.best = self.search.points(slice(unit, unit + 1))[number % per_unit].clone()
-            self.lowest = float(values[k])
+        best_index = int(values.masked_fill(~values.isfinite(), math.inf).argmin())
+        if float(values[best_index]) < self.lowest:
+            perturbation_number, per_unit = int(arrival_mask.nonzero()[best_index]), self.search.population.per_unit
+            unit = perturbation_number // per_unit
+            self.best = self.search.points(slice(unit, unit + 1))[perturbation_number % per_unit].clone()
+            self.lowest = float(values[best_index])
 
     def try_mean(self) -> None:
         """Let the last mean count among the points that were tried."""
-        middle = float(evaluated_at(self.f, self.batched, self.search.mean[None].clone())[0])
-        if math.isfinite(middle) and middle < self.lowest:
-            self.best, self.lowest = self.search.mean.clone(), middle
+        mean_value = float(evaluate_points(self.f, self.batched, self.search.mean[None].clone())[0])
+        if math.isfinite(mean_value) and mean_value < self.lowest:
+            self.best, self.lowest = self.search.mean.clone(), mean_value
 
-    def words(self) -> str:
-        return told(self._row(self.trajectory[-1]), "value")
+    def progress_text(self) -> str:
+        return format_metrics(self._signed_row(self.trajectory[-1]), "value")
 
-    def found(self) -> Found:
+    def partial_result(self) -> SearchResult:
         """What it has come to: the best point that was tried."""
         search = self.search
-        path = torch.stack(self.path if self.remembers else [search.mean])
-        rows = [self._row(row) for row in self.trajectory]
-        return Found(self.best, self.sign * self.lowest, search.mean.clone(), search.at.scales, rows, path)
+        path = torch.stack(self.path if self.keeps_path else [search.mean])
+        rows = [self._signed_row(row) for row in self.trajectory]
+        return SearchResult(
+            self.best, self.sign * self.lowest, search.mean.clone(), search.distribution.scales, rows, path
+        )
 
-    def _row(self, row: dict[str, float]) -> dict[str, float]:
+    def _signed_row(self, row: dict[str, float]) -> dict[str, float]:
         """A generation as told to who asked for the lowest, or for the highest."""
         if self.sign > 0:
             return row
@@ -113,21 +117,25 @@ class Minimising:
         return {**rest, "value": -row["value"], "highest": -row["lowest"]}
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        path = {"path": torch.stack(self.path)} if self.remembers else {}
-        return {"lowest": self.lowest, "flat": self.flat}, {"best": self.best, **path}
+        path = {"path": torch.stack(self.path)} if self.keeps_path else {}
+        return {"lowest": self.lowest, "flat": self.flat_generations}, {"best": self.best, **path}
 
     def load(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        self.best, self.lowest, self.flat = tensors["best"].to(self.search.mean), header["lowest"], header["flat"]
-        if "path" in tensors and self.remembers:
+        self.best, self.lowest, self.flat_generations = (
+            tensors["best"].to(self.search.mean),
+            header["lowest"],
+            header["flat"],
+        )
+        if "path" in tensors and self.keeps_path:
             self.path = list(tensors["path"].to(self.search.mean))
 
     def require_fit(self, path: Path, header: Mapping[str, Any]) -> None:
         """Refuse a file of a search over another number of coordinates."""
-        there, here = header["settings"]["start"]["tensor"], len(self.search.mean)
-        if there != [here]:
+        stored_shape, dimension = header["settings"]["start"]["tensor"], len(self.search.mean)
+        if stored_shape != [dimension]:
             raise BadInput(
-                f"{path} holds a search over a vector of shape {there}, and start here has {here} numbers; use the "
-                "same call to go on, or choose another folder"
+                f"{path} holds a search over a vector of shape {stored_shape}, and start here has {dimension} numbers; "
+                "use the same call to go on, or choose another folder"
             )
 
 
@@ -146,7 +154,7 @@ def minimise(
     resume: bool = False,
     progress: bool = True,
     **settings: Any,
-) -> Found:
+) -> SearchResult:
     """The lowest value of `f` over a vector, from values alone, by search gradients.
 
     min_θ U(θ) = E_p(w|θ) f(w) ≥ min_w f(w);   ∇U = E_p(w|θ) f(w) ∇log p(w|θ)
@@ -162,29 +170,33 @@ def minimise(
     """
     _require_function(f.f if isinstance(f, Negative) else f)
     require_from_zero("tolerance", tolerance)
-    search = Search(start, settings_of(settings, OWN), seed)
-    crew = engine_of(engine)
-    under_way = Minimising(search, f, batched, whole("generations", generations), tolerance, crew.parts)
-    asked = {
+    search = Search(start, build_settings(settings, KEYWORDS), seed)
+    resolved_engine = resolve_engine(engine)
+    resumable_search = Minimisation(
+        search, f, batched, require_whole("generations", generations), tolerance, resolved_engine.parts
+    )
+    stored_settings = {
         "seed": search.seed,
-        "start": describe(_start(start)),
-        "parts": crew.parts,
+        "start": describe(_start_tensor(start)),
+        "parts": resolved_engine.parts,
         "tolerance": tolerance,
         "batched": batched,
         "seeks": "highest" if isinstance(f, Negative) else "lowest",
         **describe(search.settings),
     }
-    keeping = Keeping(KIND, checkpoint, asked, whole("checkpoint_every", checkpoint_every), resume)
-    work = pursue(under_way, crew, keeping, progress)
+    checkpoint_options = CheckpointOptions(
+        KIND, checkpoint, stored_settings, require_whole("checkpoint_every", checkpoint_every), resume
+    )
+    work = run_search(resumable_search, resolved_engine, checkpoint_options, progress)
     try:
-        under_way.try_mean()
+        resumable_search.try_mean()
     except Exception as error:
-        raise work.broken_off(error) from error.__cause__
-    return under_way.found()
+        raise work.with_partial_result(error) from error.__cause__
+    return resumable_search.partial_result()
 
 
 # What minimise itself takes by name: with the settings, all that a misspelled word may have meant.
-OWN = [p.name for p in inspect.signature(minimise).parameters.values() if p.kind is p.KEYWORD_ONLY]
+KEYWORDS = [p.name for p in inspect.signature(minimise).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
 
 def _require_function(f: Any) -> None:
@@ -192,13 +204,13 @@ def _require_function(f: Any) -> None:
         raise BadInput(f"f must be a function of a vector that gives a number; got {f!r:.80}")
 
 
-def _start(start: Any) -> Any:
+def _start_tensor(start: Any) -> Any:
     return start if isinstance(start, Tensor) else torch.as_tensor(start)
 
 
-def maximise(f: Objective, start: Any, **more: Any) -> Found:
+def maximise(f: Objective, start: Any, **options: Any) -> SearchResult:
     """The highest value of `f` over a vector: `minimise` of −f, with values and trajectory given as those of f."""
-    return minimise(Negative(f), start, **more)
+    return minimise(Negative(f), start, **options)
 
 
 @dataclass(frozen=True)
@@ -212,18 +224,18 @@ class Negative:
         return [-v for v in values] if isinstance(values, list | tuple) else -values
 
 
-def evaluated_at(f: Objective, batched: bool, points: Tensor) -> Tensor:
+def evaluate_points(f: Objective, batched: bool, points: Tensor) -> Tensor:
     """The objective of rows [N, d] as a vector [N], or an error that says what it gave instead."""
-    given = f(points) if batched else [f(point) for point in points]
+    returned = f(points) if batched else [f(point) for point in points]
     try:
-        values = torch.as_tensor(given) if batched else torch.stack([torch.as_tensor(v) for v in given])
+        values = torch.as_tensor(returned) if batched else torch.stack([torch.as_tensor(v) for v in returned])
         values = values.to(points)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise BadInput(f"the objective must give numbers; it gave {given!r:.80}: {error}") from error
+        raise BadInput(f"the objective must give numbers; it gave {returned!r:.80}: {error}") from error
     if values.shape != points.shape[:1]:
-        one = "many vectors [N, d] must give N values" if batched else "one vector must give one number"
+        expected = "many vectors [N, d] must give N values" if batched else "one vector must give one number"
         raise BadInput(
-            f"the objective gave values of shape {tuple(values.shape)} for {len(points)} vectors: {one}"
+            f"the objective gave values of shape {tuple(values.shape)} for {len(points)} vectors: {expected}"
             + ("" if batched else "; if it takes many at once, say batched=True")
         )
     return values

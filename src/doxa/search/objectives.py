@@ -28,16 +28,17 @@ def f1(output: Tensor, y: Tensor) -> Tensor:
     Classes that are neither there nor said do not count. Van Rijsbergen (1979), Information retrieval.
     """
     classes = torch.arange(output.shape[-1], device=output.device)
-    said, there = output.argmax(-1)[:, None] == classes, y[:, None] == classes
-    hits, all_ = (said & there).sum(0), said.sum(0) + there.sum(0)
-    return (2 * hits / all_.clamp_min(1)).sum().to(output.dtype) / (all_ > 0).sum()
+    predicted, actual = output.argmax(-1)[:, None] == classes, y[:, None] == classes
+    hits, predicted_or_actual = (predicted & actual).sum(0), predicted.sum(0) + actual.sum(0)
+    return (2 * hits / predicted_or_actual.clamp_min(1)).sum().to(output.dtype) / (predicted_or_actual > 0).sum()
 
 
-def require_measure(name: str, given: Any) -> None:
+def require_measure(name: str, measure: Any) -> None:
     """Refuse what is no function of outputs and targets; None is the likelihood's own."""
-    if given is not None and not callable(given):
+    if measure is not None and not callable(measure):
         raise BadInput(
-            f"{name} must be a function of outputs and targets, e.g. doxa.search.zero_one or f1, or None; got {given!r}"
+            f"{name} must be a function of outputs and targets, e.g. doxa.search.zero_one or f1, or None; got "
+            f"{measure!r}"
         )
 
 
@@ -52,47 +53,49 @@ class Objective:
         """Whether it is a number for each row, found by asking with all rows and with the first ones alone."""
         if self.measure is None:
             return True
-        found = self._asked(output, y)
-        if found.dim() == 0:
+        values = self._call_measure(output, y)
+        if values.dim() == 0:
             return False
-        if found.shape != y.shape[:1]:
+        if values.shape != y.shape[:1]:
             raise BadInput(
-                f"the objective gave a tensor of shape {tuple(found.shape)} for {len(y)} rows; it must give one number "
-                "a row, or one number"
+                f"the objective gave a tensor of shape {tuple(values.shape)} for {len(y)} rows; it must give one "
+                "number a row, or one number"
             )
-        few = max(1, len(y) // 2)
-        if not torch.allclose(self._asked(output[:few], y[:few]), found[:few], equal_nan=True):
+        half = max(1, len(y) // 2)
+        if not torch.allclose(self._call_measure(output[:half], y[:half]), values[:half], equal_nan=True):
             raise BadInput(
                 "the objective gives a number for each row that depends on the other rows; let it give one number for "
                 "all, or leave its rows to themselves"
             )
         return True
 
-    def _asked(self, output: Tensor, y: Tensor) -> Tensor:
+    def _call_measure(self, output: Tensor, y: Tensor) -> Tensor:
         assert self.measure is not None
-        found = self.measure(output, y)
+        returned = self.measure(output, y)
         try:
-            given = found if isinstance(found, Tensor) else torch.as_tensor(found)
+            values = returned if isinstance(returned, Tensor) else torch.as_tensor(returned)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise BadInput(f"the objective must give numbers; it gave {found!r:.80}: {error}") from error
-        return given.detach().to(output)
+            raise BadInput(f"the objective must give numbers; it gave {returned!r:.80}: {error}") from error
+        return values.detach().to(output)
 
     def values(self, outputs: Tensor, y: Tensor, nll: Tensor, by_row: bool) -> Tensor:
         """Of outputs [n, B, ...]: a number a row [n, B], or one for each of n perturbations."""
         if self.measure is None:
             return nll
         if by_row:
-            many = outputs.flatten(0, 1), y.repeat(len(outputs), *[1] * (y.dim() - 1))
-            return self.sign * _of_shape(self._asked(*many), (nll.numel(),), "a row").view(nll.shape)
-        each = [_of_shape(self._asked(output, y), (), "for all rows") for output in outputs]
-        return self.sign * torch.stack(each)
+            flat_arguments = outputs.flatten(0, 1), y.repeat(len(outputs), *[1] * (y.dim() - 1))
+            return self.sign * _require_shape(self._call_measure(*flat_arguments), (nll.numel(),), "a row").view(
+                nll.shape
+            )
+        per_perturbation = [_require_shape(self._call_measure(output, y), (), "for all rows") for output in outputs]
+        return self.sign * torch.stack(per_perturbation)
 
 
-def _of_shape(found: Tensor, shape: tuple[int, ...], what: str) -> Tensor:
+def _require_shape(values: Tensor, shape: tuple[int, ...], unit: str) -> Tensor:
     """What an objective gave, of the shape that it first had."""
-    if tuple(found.shape) != shape:
+    if tuple(values.shape) != shape:
         raise BadInput(
-            f"the objective first gave one number {what}, and now a tensor of shape {tuple(found.shape)} instead of "
+            f"the objective first gave one number {unit}, and now a tensor of shape {tuple(values.shape)} instead of "
             f"{shape}: it must give the same for any outputs"
         )
-    return found
+    return values

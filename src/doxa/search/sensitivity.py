@@ -10,17 +10,17 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from doxa.contracts import Inputs
-from doxa.data.rows import count, take
+from doxa.data.rows import row_count, take_rows
 from doxa.weights.layout import Layout
 
-LEAST = 1e-3  # of the root mean square: what moves nothing would otherwise be moved without bound
-AT_ONCE = 1 << 26  # numbers of slopes of single rows that are held at a time
+FLOOR = 1e-3  # of the root mean square: what moves nothing would otherwise be moved without bound
+MAX_SLOPE_NUMBERS = 1 << 26  # numbers of slopes of single rows that are held at a time
 
 # A net's outputs [B, ...] with given weights.
-Run = Callable[[Mapping[str, Tensor], Inputs], Tensor]
+Forward = Callable[[Mapping[str, Tensor], Inputs], Tensor]
 
 
-def s_sum(run: Run, layout: Layout, flat: Tensor, x: Inputs) -> Tensor:
+def s_sum(forward: Forward, layout: Layout, flat: Tensor, x: Inputs) -> Tensor:
     """The slope of the mean output by every weight [P], as long as all outputs' together.
 
     s = √Σ_k (mean_i ∂NN_k(x_i)/∂w)²
@@ -30,15 +30,15 @@ def s_sum(run: Run, layout: Layout, flat: Tensor, x: Inputs) -> Tensor:
     """
     leaves = {k: v.detach().requires_grad_() for k, v in layout.weights(flat).items()}
     with torch.enable_grad():
-        means = run(leaves, x).flatten(1).mean(0)
+        means = forward(leaves, x).flatten(1).mean(0)
         total = torch.zeros_like(flat)
         for output in means:
-            found = torch.autograd.grad(output, list(leaves.values()), retain_graph=True, allow_unused=True)
-            total += _joined(layout, dict(zip(leaves, found, strict=True)), flat).square()
+            gradients = torch.autograd.grad(output, list(leaves.values()), retain_graph=True, allow_unused=True)
+            total += _flatten_by_slot(layout, dict(zip(leaves, gradients, strict=True)), flat).square()
     return total.sqrt()
 
 
-def s_abs(run: Run, layout: Layout, flat: Tensor, x: Inputs) -> Tensor:
+def s_abs(forward: Forward, layout: Layout, flat: Tensor, x: Inputs) -> Tensor:
     """The mean absolute slope of the outputs by every weight [P], as long as all outputs' together.
 
     s = √Σ_k (mean_i |∂NN_k(x_i)/∂w|)²
@@ -48,48 +48,48 @@ def s_abs(run: Run, layout: Layout, flat: Tensor, x: Inputs) -> Tensor:
     """
     weights = {k: v.detach() for k, v in layout.weights(flat).items()}
     with torch.no_grad():
-        outputs = run(weights, take(x, slice(0, 1))).flatten(1).shape[1]
-    rows, total = count(x), torch.zeros_like(flat)
-    step = max(1, AT_ONCE // max(1, len(flat)))
+        outputs = forward(weights, take_rows(x, slice(0, 1))).flatten(1).shape[1]
+    rows, total = row_count(x), torch.zeros_like(flat)
+    step = max(1, MAX_SLOPE_NUMBERS // max(1, len(flat)))
     for k in range(outputs):
 
-        def output(own: Mapping[str, Tensor], row: Inputs, k: int = k) -> Tensor:
-            return run(own, take_row(row)).flatten()[k]
+        def output(net_weights: Mapping[str, Tensor], row: Inputs, k: int = k) -> Tensor:
+            return forward(net_weights, as_batch(row)).flatten()[k]
 
         sums = {name: torch.zeros_like(v) for name, v in weights.items()}
         for first in range(0, rows, step):
-            found = vmap(grad(output), in_dims=(None, 0))(weights, take(x, slice(first, first + step)))
-            for name, slopes in found.items():
+            row_gradients = vmap(grad(output), in_dims=(None, 0))(weights, take_rows(x, slice(first, first + step)))
+            for name, slopes in row_gradients.items():
                 sums[name] += slopes.abs().sum(0)
-        total += (_joined(layout, sums, flat) / rows).square()
+        total += (_flatten_by_slot(layout, sums, flat) / rows).square()
     return total.sqrt()
 
 
-def take_row(row: Inputs) -> Inputs:
+def as_batch(row: Inputs) -> Inputs:
     """One row as a batch of one."""
     if isinstance(row, dict):
         return {k: v.unsqueeze(0) for k, v in row.items()}
     return tuple(v.unsqueeze(0) for v in row) if isinstance(row, tuple) else row.unsqueeze(0)
 
 
-def _joined(layout: Layout, parts: Mapping[str, Tensor | None], flat: Tensor) -> Tensor:
+def _flatten_by_slot(layout: Layout, parts: Mapping[str, Tensor | None], flat: Tensor) -> Tensor:
     """Slopes by name as one vector [P]; nothing where a weight has none."""
-    found = torch.zeros_like(flat)
+    flat_slopes = torch.zeros_like(flat)
     for slot in layout.slots:
         part = parts.get(slot.name)
         if part is not None:
-            found[slot.span] = part.reshape(prod(slot.shape))
-    return found
+            flat_slopes[slot.span] = part.reshape(prod(slot.shape))
+    return flat_slopes
 
 
-def safe(sensitivity: Tensor) -> Tensor:
+def safe_factors(sensitivity: Tensor) -> Tensor:
     """Factors of perturbations [P] that move the outputs alike, as long as before on average.
 
     ε_safe = ε / max(s, least), with E‖ε_safe‖² = E‖ε‖²
 
     The floor is a lower bound: weights that move nothing are moved far, not without bound.
     """
-    least = LEAST * sensitivity.square().mean().sqrt()
+    least = FLOOR * sensitivity.square().mean().sqrt()
     factors = sensitivity.clamp_min(least.clamp_min(torch.finfo(sensitivity.dtype).tiny)).reciprocal()
     return factors / factors.square().mean().sqrt()
 

@@ -18,52 +18,52 @@ from doxa.errors import BadInput, Diverged
 Shaping = Callable[[Tensor], Tensor]
 
 
-def finite(values: Tensor) -> Tensor:
+def replace_nonfinite(values: Tensor) -> Tensor:
     """Values with what is no number, or infinite, as bad as the worst of the others [N, ...].
 
     An error where nothing is left to compare with.
     """
-    known = values.isfinite()
-    if bool(known.all()):
+    finite = values.isfinite()
+    if bool(finite.all()):
         return values
-    if not bool(known.any(0).all()):
+    if not bool(finite.any(0).all()):
         raise Diverged(
             f"the objective was not finite at any of {len(values)} perturbations: start nearer to where it is, or from "
             "a smaller scale; where it was finite before, lower lr"
         )
-    worst = values.masked_fill(~known, -math.inf).amax(0)
-    return torch.where(known, values, worst)
+    worst = values.masked_fill(~finite, -math.inf).amax(0)
+    return torch.where(finite, values, worst)
 
 
 def raw(values: Tensor) -> Tensor:
     """The values themselves."""
-    return finite(values)
+    return replace_nonfinite(values)
 
 
-def against_others(values: Tensor, together: int = 1) -> Tensor:
+def subtract_mean_of_others(values: Tensor, group_size: int = 1) -> Tensor:
     """A baseline that leaves slopes unbiased: values less the mean of all others [N, ...].
 
     f_n − mean_{m ≠ n} f_m
 
-    `together` neighbours that share their noise, mirror images, are not each other's others.
+    `group_size` neighbours that share their noise, mirror images, are not each other's others.
     Mnih & Rezende (2016), Variational inference for Monte Carlo objectives.
     """
-    units = values.unflatten(0, (-1, together))
-    others = (values.sum(0) - units.sum(1)) / max(1, len(values) - together)
-    return (units - others.unsqueeze(1)).flatten(0, 1)
+    units = values.unflatten(0, (-1, group_size))
+    mean_of_others = (values.sum(0) - units.sum(1)) / max(1, len(values) - group_size)
+    return (units - mean_of_others.unsqueeze(1)).flatten(0, 1)
 
 
 def z_score(values: Tensor) -> Tensor:
     """Values less their mean, over their standard deviation; zero where all are the same."""
-    known = finite(values)
-    away = known - known.mean(0)
-    deviation = away.square().mean(0).sqrt()
-    return torch.where(deviation > 0, away / deviation.clamp_min(torch.finfo(known.dtype).tiny), 0.0)
+    finite_values = replace_nonfinite(values)
+    centred = finite_values - finite_values.mean(0)
+    deviation = centred.square().mean(0).sqrt()
+    return torch.where(deviation > 0, centred / deviation.clamp_min(torch.finfo(finite_values.dtype).tiny), 0.0)
 
 
-def _places(values: Tensor) -> tuple[Tensor, Tensor]:
+def _rank_bounds(values: Tensor) -> tuple[Tensor, Tensor]:
     """How many values are lower, and how many not higher, for each of them [N, ...]: the places that equals share."""
-    columns = finite(values).movedim(0, -1).contiguous()
+    columns = replace_nonfinite(values).movedim(0, -1).contiguous()
     ordered = columns.sort(-1).values
     lower, upto = (torch.searchsorted(ordered, columns, right=right) for right in (False, True))
     return lower.movedim(-1, 0), upto.movedim(-1, 0)
@@ -76,7 +76,7 @@ def centred_ranks(values: Tensor) -> Tensor:
 
     Salimans et al. (2017), Evolution strategies as a scalable alternative to reinforcement learning.
     """
-    lower, upto = _places(values)
+    lower, upto = _rank_bounds(values)
     return (lower + upto - 1).to(values) / (2 * max(1, len(values) - 1)) - 0.5
 
 
@@ -87,12 +87,14 @@ def utilities(values: Tensor) -> Tensor:
 
     Wierstra et al. (2014), Natural evolution strategies.
     """
-    many = len(values)
-    top = (math.log(many / 2 + 1) - torch.arange(1, many + 1, dtype=torch.float64).log()).clamp_min(0)
-    upto_place = torch.cat([top.new_zeros(1), (1 - many * top / top.sum()).cumsum(0)]).to(values.device)
-    lower, upto = _places(values)
+    count = len(values)
+    utilities_by_rank = (math.log(count / 2 + 1) - torch.arange(1, count + 1, dtype=torch.float64).log()).clamp_min(0)
+    cumulative_weights = torch.cat(
+        [utilities_by_rank.new_zeros(1), (1 - count * utilities_by_rank / utilities_by_rank.sum()).cumsum(0)]
+    ).to(values.device)
+    lower, upto = _rank_bounds(values)
     # Equals share the mean of what their places are worth.
-    return ((upto_place[upto] - upto_place[lower]) / (upto - lower)).to(values.dtype)
+    return ((cumulative_weights[upto] - cumulative_weights[lower]) / (upto - lower)).to(values.dtype)
 
 
 TABLE: dict[str, Shaping] = {
@@ -103,10 +105,10 @@ TABLE: dict[str, Shaping] = {
 }
 
 
-def shaping_of(given: Any) -> Shaping:
+def require_shaping(shaping: Any) -> Shaping:
     """The shaping that was asked for, or what is wrong with it."""
-    if not callable(given):
+    if not callable(shaping):
         names = ", ".join(TABLE)
-        raise BadInput(f"shaping must be one of doxa.search.shaping ({names}) or a function of values; got {given!r}")
-    found: Shaping = given
-    return found
+        raise BadInput(f"shaping must be one of doxa.search.shaping ({names}) or a function of values; got {shaping!r}")
+    function: Shaping = shaping
+    return function

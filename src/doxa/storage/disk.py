@@ -13,20 +13,20 @@ from doxa.errors import BrokenFile
 
 
 @contextmanager
-def replacing(path: Path, mode: str = "w", **how: Any) -> Iterator[IO[Any]]:
+def atomic_write(path: Path, mode: str = "w", **open_options: Any) -> Iterator[IO[Any]]:
     """A new file to write to, in the place of `path` once all of it is on the disk; whatever fails, nothing is lost."""
-    neighbour = path.with_name(f".{secrets.token_hex(8)}")
+    temporary = path.with_name(f".{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(neighbour, mode.replace("w", "x"), **how) as file:
+        with open(temporary, mode.replace("w", "x"), **open_options) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(neighbour, path)
+        os.replace(temporary, path)
     except BaseException as error:
         with suppress(OSError):
-            neighbour.unlink()
+            temporary.unlink()
         if not isinstance(error, OSError):
             raise
-        kept = "; the file that was there is untouched" if path.exists() else ""
-        raise BrokenFile(f"could not write {path}: {error.strerror or error}{kept}") from error
+        reassurance = "; the file that was there is untouched" if path.exists() else ""
+        raise BrokenFile(f"could not write {path}: {error.strerror or error}{reassurance}") from error

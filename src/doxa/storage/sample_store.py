@@ -15,17 +15,17 @@ from typing import IO, Protocol
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, BrokenFile, whole
+from doxa.errors import BadInput, BrokenFile, require_whole
 
 MAGIC, VERSION = b"doxarows", 1
 HEADER = struct.Struct("<8sI4sQ8sI")  # magic, version, dtype, columns, which store it is, CRC-32 of these
 START = 64  # of the first row
-CHECK = struct.Struct("<I")  # behind each row: the CRC-32 of the store, the row's number and its bytes
+CHECKSUM = struct.Struct("<I")  # behind each row: the CRC-32 of the store, the row's number and its bytes
 DTYPES = {b"F64": torch.float64, b"F32": torch.float32, b"F16": torch.float16, b"BF16": torch.bfloat16}
 BLOCK = 1 << 18  # numbers that are read at a time
 
 
-class Rows(Protocol):
+class SampleRows(Protocol):
     """Rows that are read when they are asked for."""
 
     @property
@@ -59,15 +59,15 @@ class SampleStore:
     @classmethod
     def create(cls, path: str | PathLike[str], columns: int, dtype: torch.dtype = torch.float32) -> SampleStore:
         """A new store without rows."""
-        columns, word = whole("columns", columns), _word(dtype)
+        columns, dtype_code = require_whole("columns", columns), _dtype_code(dtype)
         store = cls(Path(path).absolute(), columns, dtype, secrets.token_bytes(8))
-        fields = (MAGIC, VERSION, word, columns, store.identity)
+        fields = (MAGIC, VERSION, dtype_code, columns, store.identity)
         check = zlib.crc32(HEADER.pack(*fields, 0)[:-4])
         try:
             store.path.parent.mkdir(parents=True, exist_ok=True)
             with open(store.path, "xb") as file:
                 file.write(HEADER.pack(*fields, check).ljust(START, b"\0"))
-                _to_disk(file)
+                _flush_to_disk(file)
         except FileExistsError:
             raise BadInput(f"{path} exists already; open it with SampleStore.open, or choose another name") from None
         except OSError as error:
@@ -79,31 +79,31 @@ class SampleStore:
         """The store in a file."""
         try:
             with open(path, "rb") as file:
-                head = file.read(START)
+                header = file.read(START)
         except OSError as error:
             raise BrokenFile(f"{path} cannot be read ({error.strerror or error}); expected a store of rows") from None
-        if len(head) < START or not head.startswith(MAGIC):
+        if len(header) < START or not header.startswith(MAGIC):
             raise BrokenFile(f"{path} is not a store of rows written by Doxa, or is cut short")
-        _, version, word, columns, identity, check = HEADER.unpack(head[: HEADER.size])
-        if zlib.crc32(head[: HEADER.size - 4]) != check:
+        _, version, dtype_code, columns, identity, check = HEADER.unpack(header[: HEADER.size])
+        if zlib.crc32(header[: HEADER.size - 4]) != check:
             raise BrokenFile(f"{path} is damaged: its header does not match its checksum; restore it from a copy")
         if version > VERSION:
             raise BrokenFile(f"{path} has store version {version}; this Doxa reads up to {VERSION}: upgrade Doxa")
-        dtype = DTYPES.get(word.rstrip(b"\0"))
+        dtype = DTYPES.get(dtype_code.rstrip(b"\0"))
         if dtype is None or columns < 1:
             raise BrokenFile(f"{path} has a header that Doxa never writes; restore it from a copy")
         return cls(Path(path).absolute(), columns, dtype, identity)
 
     def __len__(self) -> int:
         """Whole rows."""
-        return (self._bytes() - START) // self._stride if self.count is None else self.count
+        return (self._file_size() - START) // self._row_size if self.count is None else self.count
 
     @property
     def torn(self) -> bool:
         """Whether the file ends in the middle of a row."""
-        return (self._bytes() - START) % self._stride > 0
+        return (self._file_size() - START) % self._row_size > 0
 
-    def as_it_stands(self) -> SampleStore:
+    def snapshot(self) -> SampleStore:
         """The rows that there are now, whatever is appended later."""
         return replace(self, count=len(self))
 
@@ -118,15 +118,15 @@ class SampleStore:
             raise BadInput(f"{self.path} is read as it stood with {self.count} rows; append to the store itself")
         if self.torn:
             raise BrokenFile(f"{self.path} ends in the middle of a row; truncate it to the rows to keep first")
-        number, end = len(self), self._bytes()
+        number, end = len(self), self._file_size()
         content = rows.detach().cpu().contiguous().view(torch.uint8).numpy()
-        with self._opened("r+b") as file:
+        with self._open_checked("r+b") as file:
             try:
                 file.seek(end)
                 for k, row in enumerate(content):
                     file.write(row.data)
-                    file.write(CHECK.pack(self._check(number + k, row.data)))
-                _to_disk(file)
+                    file.write(CHECKSUM.pack(self._checksum(number + k, row.data)))
+                _flush_to_disk(file)
             except OSError as error:
                 with suppress(OSError):
                     file.truncate(end)
@@ -134,53 +134,59 @@ class SampleStore:
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` rows, the last of them checked, and nothing behind them."""
-        count, there = whole("count", count, 0), len(self)
-        if count > there:
+        count, row_count = require_whole("count", count, 0), len(self)
+        if count > row_count:
             raise BrokenFile(
-                f"{self.path} holds {there} rows, but {count} are to be kept: it is cut short, or not the store that "
-                "belongs here"
+                f"{self.path} holds {row_count} rows, but {count} are to be kept: it is cut short, or not the store "
+                "that belongs here"
             )
         if count:
             self.read(count - 1, count)
-        with self._opened("r+b") as file:
-            file.truncate(START + count * self._stride)
-            _to_disk(file)
+        with self._open_checked("r+b") as file:
+            file.truncate(START + count * self._row_size)
+            _flush_to_disk(file)
 
     def read(self, start: int, stop: int) -> Tensor:
         """Rows `start` to `stop` in fresh memory, each checked."""
         _require_within(start, stop, len(self))
-        with self._opened("rb") as file:
-            raw = _pread(file, self.path, START + start * self._stride, (stop - start) * self._stride)
-        records = raw.view(stop - start, self._stride)
+        with self._open_checked("rb") as file:
+            raw = _pread(file, self.path, START + start * self._row_size, (stop - start) * self._row_size)
+        records = raw.view(stop - start, self._row_size)
         for k, record in enumerate(records.numpy()):
-            if CHECK.unpack(record[-CHECK.size :].data)[0] != self._check(start + k, record[: -CHECK.size].data):
+            if CHECKSUM.unpack(record[-CHECKSUM.size :].data)[0] != self._checksum(
+                start + k, record[: -CHECKSUM.size].data
+            ):
                 raise BrokenFile(
                     f"row {start + k} of {self.path} is damaged: it does not match its checksum; restore the file from "
                     "a copy"
                 )
-        return records[:, : -CHECK.size].clone(memory_format=torch.contiguous_format).view(self.dtype)
+        return records[:, : -CHECKSUM.size].clone(memory_format=torch.contiguous_format).view(self.dtype)
 
     @property
-    def _stride(self) -> int:
-        return self.columns * self.dtype.itemsize + CHECK.size
+    def _row_size(self) -> int:
+        return self.columns * self.dtype.itemsize + CHECKSUM.size
 
-    def _check(self, number: int, row: memoryview) -> int:
+    def _checksum(self, number: int, row: memoryview) -> int:
         return zlib.crc32(row, zlib.crc32(self.identity + number.to_bytes(8, "little")))
 
-    def _bytes(self) -> int:
+    def _file_size(self) -> int:
         try:
             return max(START, self.path.stat().st_size)
         except OSError as error:
             raise BrokenFile(f"{self.path} cannot be read: {error.strerror or error}") from None
 
-    def _opened(self, mode: str) -> IO[bytes]:
+    def _open_checked(self, mode: str) -> IO[bytes]:
         """The file, if it is still this store."""
         try:
             file = open(self.path, mode)  # noqa: SIM115
         except OSError as error:
             raise BrokenFile(f"{self.path} cannot be opened: {error.strerror or error}") from None
-        head = file.read(START)
-        if len(head) < START or not head.startswith(MAGIC) or HEADER.unpack(head[: HEADER.size])[4] != self.identity:
+        header = file.read(START)
+        if (
+            len(header) < START
+            or not header.startswith(MAGIC)
+            or HEADER.unpack(header[: HEADER.size])[4] != self.identity
+        ):
             file.close()
             raise BrokenFile(f"{self.path} is no longer the store that was opened: another file is in its place")
         return file
@@ -206,7 +212,7 @@ class SealedRows:
         size = self.columns * self.dtype.itemsize
         try:
             with open(self.path, "rb") as file:
-                if stamp_of(file) != self.stamp:
+                if file_stamp(file) != self.stamp:
                     raise BrokenFile(
                         f"{self.path} was replaced or changed while a belief read its samples from it; load it again"
                     )
@@ -223,7 +229,7 @@ class SealedRows:
 class JoinedRows:
     """The first `width` numbers of other rows, and behind them rows [S, E] that are in memory."""
 
-    rows: Rows
+    rows: SampleRows
     width: int
     tail: Tensor
 
@@ -244,26 +250,26 @@ class JoinedRows:
         return torch.cat([head[:, : self.width], self.tail[start:stop].to(head)], 1)
 
 
-KINDS = (SampleStore, SealedRows, JoinedRows)
+ROW_SOURCES = (SampleStore, SealedRows, JoinedRows)
 
 
-def blocks(rows: Tensor | Rows) -> list[tuple[int, int]]:
+def blocks(rows: Tensor | SampleRows) -> list[tuple[int, int]]:
     """Spans of rows that are read at a time."""
     columns = rows.shape[1] if isinstance(rows, Tensor) else rows.columns
-    few = max(1, BLOCK // max(1, columns))
-    return [(at, min(len(rows), at + few)) for at in range(0, len(rows), few)]
+    rows_per_block = max(1, BLOCK // max(1, columns))
+    return [(start, min(len(rows), start + rows_per_block)) for start in range(0, len(rows), rows_per_block)]
 
 
-def stamp_of(file: IO[bytes]) -> tuple[int, ...]:
+def file_stamp(file: IO[bytes]) -> tuple[int, ...]:
     """What changes when a file is replaced or written to."""
-    found = os.fstat(file.fileno())
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _word(dtype: torch.dtype) -> bytes:
-    for word, known in DTYPES.items():
-        if known == dtype:
-            return word
+def _dtype_code(dtype: torch.dtype) -> bytes:
+    for code, candidate in DTYPES.items():
+        if candidate == dtype:
+            return code
     raise BadInput(f"a store takes rows of real numbers, such as torch.float32; got {dtype}")
 
 
@@ -275,15 +281,15 @@ def _require_within(start: int, stop: int, count: int) -> None:
 def _pread(file: IO[bytes], path: Path, offset: int, size: int) -> Tensor:
     """Bytes of a file in fresh memory, aligned for numbers of any kind."""
     raw = torch.empty(size, dtype=torch.uint8)
-    view, done = raw.numpy().data, 0
-    while done < size:
-        got = os.preadv(file.fileno(), [view[done:]], offset + done)
-        if got == 0:
+    view, bytes_done = raw.numpy().data, 0
+    while bytes_done < size:
+        bytes_read = os.preadv(file.fileno(), [view[bytes_done:]], offset + bytes_done)
+        if bytes_read == 0:
             raise BrokenFile(f"{path} is cut short: it ends before rows that it should hold; restore it from a copy")
-        done += got
+        bytes_done += bytes_read
     return raw
 
 
-def _to_disk(file: IO[bytes]) -> None:
+def _flush_to_disk(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())

@@ -18,13 +18,13 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from doxa.errors import BrokenFile
-from doxa.storage.disk import replacing
-from doxa.storage.sample_store import KINDS, Rows, SealedRows, blocks, stamp_of
+from doxa.storage.disk import atomic_write
+from doxa.storage.sample_store import ROW_SOURCES, SampleRows, SealedRows, blocks, file_stamp
 
 VERSION = 1
 
 # Numbers as safetensors calls them.
-WORDS = {
+DTYPE_NAMES = {
     torch.float64: "F64",
     torch.float32: "F32",
     torch.float16: "F16",
@@ -47,17 +47,17 @@ WORDS = {
 def write(path: str | PathLike[str], kind: str, header: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
     """Write a file whole or not at all; rows that are on disk go from there to the file, a few at a time."""
     path = Path(path)
-    streams = {k: rows for k, rows in tensors.items() if isinstance(rows, KINDS)}
-    plain = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items() if k not in streams}
-    told = {"streams": sorted(streams)} if streams else {}
-    text = canonical({"format": kind, "version": VERSION, **header, **told})
+    streams = {k: rows for k, rows in tensors.items() if isinstance(rows, ROW_SOURCES)}
+    in_memory = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items() if k not in streams}
+    stream_names = {"streams": sorted(streams)} if streams else {}
+    text = canonical_json({"format": kind, "version": VERSION, **header, **stream_names})
     # One entry of metadata: several would come out in any order.
-    metadata = {"doxa": canonical({"header": text, "sha256": sha256_of(text, {**plain, **streams})})}
-    with replacing(path, "wb") as file:
+    metadata = {"doxa": canonical_json({"header": text, "sha256": sha256_of(text, {**in_memory, **streams})})}
+    with atomic_write(path, "wb") as file:
         if streams:
-            _stream(file, metadata, {**plain, **streams})
+            _write_streamed(file, metadata, {**in_memory, **streams})
         else:
-            file.write(to_bytes(plain, metadata=metadata))
+            file.write(to_bytes(in_memory, metadata=metadata))
     # The file is in its place; that its name is on the disk too, not every file system can promise.
     with suppress(OSError):
         folder = os.open(path.parent, os.O_RDONLY)
@@ -67,7 +67,7 @@ def write(path: str | PathLike[str], kind: str, header: Mapping[str, Any], tenso
             os.close(folder)
 
 
-def _stream(file: IO[bytes], metadata: Mapping[str, str], tensors: Mapping[str, Any]) -> None:
+def _write_streamed(file: IO[bytes], metadata: Mapping[str, str], tensors: Mapping[str, Any]) -> None:
     """The same format, without ever holding all of it: the header, then one tensor after the other."""
     entries: dict[str, Any] = {"__metadata__": metadata}
     names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))  # so that each is aligned
@@ -75,12 +75,12 @@ def _stream(file: IO[bytes], metadata: Mapping[str, str], tensors: Mapping[str, 
     for name in names:
         shape, dtype = _shape(tensors[name]), tensors[name].dtype
         start, end = end, end + math.prod(shape) * dtype.itemsize
-        entries[name] = {"dtype": WORDS[dtype], "shape": shape, "data_offsets": [start, end]}
-    head = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
-    head += b" " * (-len(head) % 8)
-    file.write(len(head).to_bytes(8, "little") + head)
+        entries[name] = {"dtype": DTYPE_NAMES[dtype], "shape": shape, "data_offsets": [start, end]}
+    header = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    header += b" " * (-len(header) % 8)
+    file.write(len(header).to_bytes(8, "little") + header)
     for name in names:
-        for part in _parts(tensors[name]):
+        for part in _byte_parts(tensors[name]):
             file.write(part)
 
 
@@ -90,11 +90,11 @@ def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str
     if not path.is_file():
         raise BrokenFile(f"{path} is not a file; expected one written by Doxa")
     try:
-        with open(path, "rb") as whole:
-            stamp = stamp_of(whole)
+        with open(path, "rb") as opened:
+            stamp = file_stamp(opened)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            streams = _sealed_rows(path, stamp, _streams(metadata))
+            streams = _sealed_rows(path, stamp, _stream_names(metadata))
             tensors = {k: file.get_tensor(k) for k in file.keys() if k not in streams} | streams  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
         raise BrokenFile(f"{path} cannot be read: it is damaged, cut short, or not a Doxa file ({error})") from None
@@ -107,17 +107,17 @@ def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str
         raise BrokenFile(f"{path} is damaged: its contents do not match their SHA-256; restore it from a copy")
     try:
         header = json.loads(text)
-        version, form = int(header["version"]), str(header["format"])
+        version, stored_kind = int(header["version"]), str(header["format"])
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise BrokenFile(f"{path} has a header that Doxa never writes ({error!r}); restore it from a copy") from None
     if version > VERSION:
         raise BrokenFile(f"{path} has format version {version}; this Doxa reads up to {VERSION}: upgrade Doxa")
-    if form != kind:
-        raise BrokenFile(f"{path} holds a {form}, not a {kind}: choose another file or folder")
+    if stored_kind != kind:
+        raise BrokenFile(f"{path} holds a {stored_kind}, not a {kind}: choose another file or folder")
     return header, tensors
 
 
-def _streams(metadata: Mapping[str, str]) -> list[str]:
+def _stream_names(metadata: Mapping[str, str]) -> list[str]:
     """The tensors that are to be left where they are, as the header says before it is trusted."""
     try:
         return [str(name) for name in json.loads(json.loads(metadata["doxa"])["header"]).get("streams", ())]
@@ -132,17 +132,17 @@ def _sealed_rows(path: Path, stamp: tuple[int, ...], names: Sequence[str]) -> di
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         entries = json.loads(file.read(length))
-    found = {}
+    rows_by_name = {}
     for name in names:
         (count, columns), (start, end) = entries[name]["shape"], entries[name]["data_offsets"]
-        dtype = {word: dtype for dtype, word in WORDS.items()}[entries[name]["dtype"]]
+        dtype = {dtype_name: dtype for dtype, dtype_name in DTYPE_NAMES.items()}[entries[name]["dtype"]]
         if count * columns * dtype.itemsize != end - start:
             raise ValueError(f"{name} has another size than its shape")
-        found[name] = SealedRows(path.absolute(), 8 + length + start, count, columns, dtype, stamp)
-    return found
+        rows_by_name[name] = SealedRows(path.absolute(), 8 + length + start, count, columns, dtype, stamp)
+    return rows_by_name
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -150,17 +150,17 @@ def sha256_of(text: str, tensors: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
-        digest.update(canonical([name, str(tensor.dtype), _shape(tensor)]).encode())
-        for part in _parts(tensor):
+        digest.update(canonical_json([name, str(tensor.dtype), _shape(tensor)]).encode())
+        for part in _byte_parts(tensor):
             digest.update(part)
     return digest.hexdigest()
 
 
-def _shape(tensor: Tensor | Rows) -> list[int]:
+def _shape(tensor: Tensor | SampleRows) -> list[int]:
     return list(tensor.shape) if isinstance(tensor, Tensor) else [len(tensor), tensor.columns]
 
 
-def _parts(tensor: Tensor | Rows) -> Iterator[memoryview]:
+def _byte_parts(tensor: Tensor | SampleRows) -> Iterator[memoryview]:
     """The bytes of a tensor; of rows on disk, a few at a time."""
     if isinstance(tensor, Tensor):
         yield tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data

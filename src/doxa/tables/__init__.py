@@ -1,13 +1,13 @@
 """TABLES: from columns of numbers and words to what a net can take, and back."""
 
 from doxa.tables.familiarity import Familiarity
-from doxa.tables.preparation import FAR, Preparation, require_range
+from doxa.tables.preparation import MAX_DEVIATIONS, Preparation, require_range
 from doxa.tables.read import read
-from doxa.tables.table import Column, Numbers, Table, Words, as_words, part
-from doxa.tables.target import Target, apart, find, labels, quantities
+from doxa.tables.table import Column, Numbers, Table, Words, as_words, take_rows
+from doxa.tables.target import Target, class_labels, split_target, split_trainable_target, target_values
 
 __all__ = [
-    "FAR",
+    "MAX_DEVIATIONS",
     "Column",
     "Familiarity",
     "Numbers",
@@ -15,12 +15,12 @@ __all__ = [
     "Table",
     "Target",
     "Words",
-    "apart",
     "as_words",
-    "find",
-    "labels",
-    "part",
-    "quantities",
+    "class_labels",
     "read",
     "require_range",
+    "split_target",
+    "split_trainable_target",
+    "take_rows",
+    "target_values",
 ]

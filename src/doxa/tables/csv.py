@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from doxa.errors import BadInput
-from doxa.tables.columns import Builder
+from doxa.tables.columns import ColumnBuilder
 from doxa.tables.table import Column, Numbers, Table
 
 CHUNK = 5_000  # rows
@@ -26,16 +26,16 @@ def read_csv(
     Blank lines are skipped, and a column without a name that is empty or numbers the rows.
     """
     path = Path(path)
-    known = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # a byte-order mark is no letter
+    codec = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # a byte-order mark is no letter
     try:
-        with open(path, newline="", encoding=known) as file:
+        with open(path, newline="", encoding=codec) as file:
             lines = iter(file)
             blank, first = next(((n, line) for n, line in enumerate(lines) if line.strip("\ufeff \t\r\n")), (0, ""))
             if not first:
                 raise BadInput(f"{path} is empty; expected a first line of column names and a row for each example")
-            mark = delimiter(first)
-            rows = csv.reader(chain([first.removeprefix("\ufeff")], lines), delimiter=mark, strict=True)
-            return _parsed(path, rows, blank, mark != ",", say)
+            separator = delimiter(first)
+            rows = csv.reader(chain([first.removeprefix("\ufeff")], lines), delimiter=separator, strict=True)
+            return _parse_rows(path, rows, blank, separator != ",", say)
     except UnicodeDecodeError as error:
         raise BadInput(
             f"{path} is not {encoding} text: byte {error.object[error.start]:#04x} cannot be read; save it as UTF-8, "
@@ -58,41 +58,43 @@ def delimiter(line: str) -> str:
     return counts.most_common(1)[0][0]
 
 
-def _parsed(path: Path, lines: Iterator[list[str]], blank: int, comma: bool, say: Callable[[int], None]) -> Table:
+def _parse_rows(path: Path, lines: Iterator[list[str]], blank: int, comma: bool, say: Callable[[int], None]) -> Table:
     names = [name.strip() for name in next(lines)]
-    twice = [name for name, count in Counter(names).items() if name and count > 1]
-    if twice:
-        raise BadInput(f"{path} has more than one column named {twice[0]!r}; give each a name of its own")
-    builders = [Builder() for _ in names]
-    seen = rows = 0
+    duplicates = [name for name, count in Counter(names).items() if name and count > 1]
+    if duplicates:
+        raise BadInput(f"{path} has more than one column named {duplicates[0]!r}; give each a name of its own")
+    builders = [ColumnBuilder() for _ in names]
+    lines_read = rows = 0
     while chunk := list(islice(lines, CHUNK)):
         filled = [row for row in chunk if row]
         if any(len(row) != len(names) for row in filled):
-            number, row = next((n, r) for n, r in enumerate(chunk, blank + seen + 2) if r and len(r) != len(names))
+            number, row = next(
+                (n, r) for n, r in enumerate(chunk, blank + lines_read + 2) if r and len(r) != len(names)
+            )
             raise BadInput(f"row {number} of {path} has {len(row)} cells, its first line {len(names)}")
         for builder, cells in zip(builders, zip(*filled, strict=True), strict=False):
             builder.add(cells)
-        seen, rows = seen + len(chunk), rows + len(filled)
+        lines_read, rows = lines_read + len(chunk), rows + len(filled)
         say(rows)
     if not rows:
         raise BadInput(f"{path} names its columns but has no rows")
     columns = [builder.column(comma) for builder in builders]
     remarks = tuple(
-        f"column {place + 1} has no name and {_nothing(path, column, place)}: it is left out"
-        for place, (name, column) in enumerate(zip(names, columns, strict=True))
+        f"column {position + 1} has no name and {_why_left_out(path, column, position)}: it is left out"
+        for position, (name, column) in enumerate(zip(names, columns, strict=True))
         if not name
     )
     named = {name: column for name, column in zip(names, columns, strict=True) if name}
     return Table(path.name, named, remarks, comma)
 
 
-def _nothing(path: Path, column: Column, place: int) -> str:
+def _why_left_out(path: Path, column: Column, position: int) -> str:
     """Why a column without a name can be left out; an error where it cannot."""
     if column.missing.all():
         return "is empty"
     # What pandas writes first: 0, 1, 2 …, or any numbers once each where rows were chosen.
     if isinstance(column, Numbers) and column.distinct == len(column):
-        whole = bool((column.values == np.round(column.values)).all())
-        if whole and (place == 0 or (column.values == np.arange(len(column))).all()):
+        all_whole = bool((column.values == np.round(column.values)).all())
+        if all_whole and (position == 0 or (column.values == np.arange(len(column))).all()):
             return "numbers the rows"
-    raise BadInput(f"column {place + 1} of {path} has no name; the first line must name every column")
+    raise BadInput(f"column {position + 1} of {path} has no name; the first line must name every column")

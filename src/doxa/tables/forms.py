@@ -20,7 +20,7 @@ _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?")
 
 
-def plain(text: str) -> float | None:
+def parse_plain(text: str) -> float | None:
     """1234.5"""
     try:
         return float(text)
@@ -28,27 +28,27 @@ def plain(text: str) -> float | None:
         return None
 
 
-def decimal_comma(text: str) -> float | None:
+def parse_decimal_comma(text: str) -> float | None:
     """1.234,5"""
     return float(text.replace(".", "").replace(",", ".")) if _COMMA.fullmatch(text) else None
 
 
-def thousands(text: str) -> float | None:
+def parse_thousands(text: str) -> float | None:
     """1,234.5"""
-    return float(text.replace(",", "")) if _THOUSANDS.fullmatch(text) else plain(text)
+    return float(text.replace(",", "")) if _THOUSANDS.fullmatch(text) else parse_plain(text)
 
 
-def iso_date(text: str) -> float | None:
+def parse_iso_date(text: str) -> float | None:
     """2024-01-31 or 2024-01-31T12:00:00Z, as days since 1970; a time without a zone is one of UTC."""
     if not _DATE.fullmatch(text):
         return None
     try:
-        return days(datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", "")))
+        return days_since_epoch(datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", "")))
     except (ValueError, OverflowError):
         return None
 
 
-def days(when: date) -> float:
+def days_since_epoch(when: date) -> float:
     """A date, or a date and time, as days since 1970."""
     if not isinstance(when, datetime):
         return float((when - EPOCH.date()).days)
@@ -56,7 +56,7 @@ def days(when: date) -> float:
     return (utc - EPOCH) / DAY
 
 
-def day(count: float) -> str:
+def format_day(count: float) -> str:
     """Days since 1970 as a date, with its time where there is one."""
     try:
         when = EPOCH + timedelta(days=count)
@@ -65,27 +65,27 @@ def day(count: float) -> str:
     return when.date().isoformat() if when == datetime(*when.timetuple()[:3]) else when.isoformat()
 
 
-READINGS: dict[str, Callable[[str], float | None]] = {
-    NUMBER: plain,
-    COMMA: decimal_comma,
-    THOUSANDS: thousands,
-    DATE: iso_date,
+PARSERS: dict[str, Callable[[str], float | None]] = {
+    NUMBER: parse_plain,
+    COMMA: parse_decimal_comma,
+    THOUSANDS: parse_thousands,
+    DATE: parse_iso_date,
 }
 
 
-def numbers(texts: Iterable[str], form: str) -> NDArray[np.float64] | None:
+def parse_numbers(texts: Iterable[str], form: str) -> NDArray[np.float64] | None:
     """The numbers that texts write in one form; None where one of them does not."""
-    found = []
+    values = []
     for text in texts:
-        value = READINGS[form](text) if form in READINGS else None
+        value = PARSERS[form](text) if form in PARSERS else None
         if value is None:
             return None
-        found.append(value)
-    return np.array(found, np.float64)
+        values.append(value)
+    return np.array(values, np.float64)
 
 
 # What was assumed of columns in each form, to be said after their names.
-ASSUMED = {
+FORM_NOTES = {
     COMMA: "written with decimal commas: 1,5 is read as 1.5",
     THOUSANDS: "written with thousands separators: 1,500 is read as 1500",
     DATE: "dates: counted in days since 1970",

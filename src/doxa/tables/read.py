@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from doxa.errors import BadInput
-from doxa.tables.columns import written_as
+from doxa.tables.columns import words_as_numbers
 from doxa.tables.csv import read_csv
-from doxa.tables.forms import DATE, DAY, DURATION, NUMBER, days
+from doxa.tables.forms import DATE, DAY, DURATION, NUMBER, days_since_epoch
 from doxa.tables.table import EXACT, Column, Numbers, Table, Words
 
 
@@ -28,7 +28,7 @@ def read(source: Any, encoding: str = "utf-8", say: Callable[[int], None] = lamb
     if hasattr(source, "columns") and hasattr(source, "dtypes"):
         return from_frame(source)
     if isinstance(source, Mapping):
-        columns = {str(name): column_of(np.asarray(values)) for name, values in source.items()}
+        columns = {str(name): column_from_array(np.asarray(values)) for name, values in source.items()}
         lengths = {len(c) for c in columns.values()}
         if len(lengths) != 1 or lengths == {0}:
             raise BadInput(f"the columns of a table must have one length, above 0; got {sorted(lengths)}")
@@ -54,18 +54,18 @@ def from_frame(frame: Any, name: str = "the table") -> Table:
 def _from_series(series: Any) -> Column:
     kind = series.dtype.kind
     if kind == "M":
-        return column_of(series.to_numpy(dtype="datetime64[us]", na_value=np.datetime64("NaT")))
+        return column_from_array(series.to_numpy(dtype="datetime64[us]", na_value=np.datetime64("NaT")))
     if kind == "m":
-        return column_of(series.to_numpy(dtype="timedelta64[us]", na_value=np.timedelta64("NaT")))
+        return column_from_array(series.to_numpy(dtype="timedelta64[us]", na_value=np.timedelta64("NaT")))
     if kind in "iu" and not series.isna().any():
-        return column_of(series.to_numpy(dtype=f"{kind}8"))
+        return column_from_array(series.to_numpy(dtype=f"{kind}8"))
     if kind == "f":
         return Numbers(series.to_numpy(dtype=np.float64, na_value=np.nan))
-    known = series.astype(object).where(series.notna(), None).tolist()
-    return _words(known) if str(series.dtype) == "category" else of_objects(known)
+    objects = series.astype(object).where(series.notna(), None).tolist()
+    return _words_from_objects(objects) if str(series.dtype) == "category" else column_from_objects(objects)
 
 
-def column_of(values: np.ndarray[Any, Any]) -> Column:
+def column_from_array(values: np.ndarray[Any, Any]) -> Column:
     """An array [N] as a column."""
     if values.ndim != 1:
         raise BadInput(f"a column must have one axis, got shape {values.shape}")
@@ -75,20 +75,20 @@ def column_of(values: np.ndarray[Any, Any]) -> Column:
         days = np.where(np.isnat(values), np.nan, ticks / 86_400e6)
         return Numbers(days, DATE if kind == "M" else DURATION)
     if kind in "iu":
-        return _whole(values)
-    return Numbers(values.astype(np.float64)) if kind == "f" else of_objects(values.tolist())
+        return _whole_numbers(values)
+    return Numbers(values.astype(np.float64)) if kind == "f" else column_from_objects(values.tolist())
 
 
-def of_objects(cells: list[Any]) -> Column:
+def column_from_objects(cells: list[Any]) -> Column:
     """Whatever Python objects a column holds: numbers, dates, durations, or else words."""
-    known = [c for c in cells if not _gone(c)]
-    if known and all(isinstance(c, Integral) and not isinstance(c, bool) for c in known):
-        return _whole(np.array([np.nan if _gone(c) else c for c in cells], object))
-    for kind, value, form in KINDS:
-        if known and all(isinstance(c, kind) and not isinstance(c, bool | np.bool_) for c in known):
-            return Numbers(np.array([np.nan if _gone(c) else value(c) for c in cells], np.float64), form)
-    words = _words(cells)
-    return (written_as(words, DATE) or words) if known and all(isinstance(c, str) for c in known) else words
+    present = [c for c in cells if not _is_missing(c)]
+    if present and all(isinstance(c, Integral) and not isinstance(c, bool) for c in present):
+        return _whole_numbers(np.array([np.nan if _is_missing(c) else c for c in cells], object))
+    for kind, to_number, form in NUMBER_TYPES:
+        if present and all(isinstance(c, kind) and not isinstance(c, bool | np.bool_) for c in present):
+            return Numbers(np.array([np.nan if _is_missing(c) else to_number(c) for c in cells], np.float64), form)
+    words = _words_from_objects(cells)
+    return (words_as_numbers(words, DATE) or words) if present and all(isinstance(c, str) for c in present) else words
 
 
 def _float(value: Any) -> float:
@@ -99,27 +99,27 @@ def _float(value: Any) -> float:
 
 
 # What Python writes numbers with, how each becomes one, and the form that the column then has.
-KINDS: tuple[tuple[Any, Callable[[Any], float], str], ...] = (
+NUMBER_TYPES: tuple[tuple[Any, Callable[[Any], float], str], ...] = (
     ((int, float, np.integer, np.floating, Decimal), _float, NUMBER),
-    (date, days, DATE),
+    (date, days_since_epoch, DATE),
     (timedelta, lambda value: value / DAY, DURATION),
 )
 
 
-def _whole(values: np.ndarray[Any, Any]) -> Numbers:
+def _whole_numbers(values: np.ndarray[Any, Any]) -> Numbers:
     """Whole numbers; those that a float cannot tell from their neighbours keep their digits."""
-    found = np.array([_float(v) for v in values]) if values.dtype == object else values.astype(np.float64)
-    large = bool((np.abs(found) > EXACT).any())
-    return Numbers(found, NUMBER, values.astype(str).astype("S") if large else None)
+    floats = np.array([_float(v) for v in values]) if values.dtype == object else values.astype(np.float64)
+    large = bool((np.abs(floats) > EXACT).any())
+    return Numbers(floats, NUMBER, values.astype(str).astype("S") if large else None)
 
 
-def _gone(cell: Any) -> bool:
+def _is_missing(cell: Any) -> bool:
     return cell is None or (isinstance(cell, float) and np.isnan(cell)) or (isinstance(cell, Decimal) and cell.is_nan())
 
 
-def _words(cells: list[Any]) -> Words:
+def _words_from_objects(cells: list[Any]) -> Words:
     index: dict[str, int] = {}
-    codes = [-1 if _gone(c) else index.setdefault(str(c), len(index)) for c in cells]
+    codes = [-1 if _is_missing(c) else index.setdefault(str(c), len(index)) for c in cells]
     return Words(np.array(codes, np.int64), tuple(index))
 
 

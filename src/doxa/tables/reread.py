@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from doxa.errors import BadInput, shown
-from doxa.tables.columns import written_as
-from doxa.tables.forms import COMMA, DATE, DURATION, NUMBER, READINGS, THOUSANDS
+from doxa.errors import BadInput, shorten
+from doxa.tables.columns import words_as_numbers
+from doxa.tables.forms import COMMA, DATE, DURATION, NUMBER, PARSERS, THOUSANDS
 from doxa.tables.table import Column, Numbers, Table, Words, as_words
 
 # How a form is named where a column is not in it.
-SAID = {
+FORM_NAMES = {
     NUMBER: "numbers",
     COMMA: "numbers with decimal commas",
     THOUSANDS: "numbers with thousands separators",
@@ -19,38 +19,38 @@ SAID = {
 }
 
 
-def in_form(table: Table, name: str, form: str) -> Numbers:
+def column_in_form(table: Table, name: str, form: str) -> Numbers:
     """The column of this name as numbers written in a form; an error where they are not."""
     column = table.column(name)
     if column.missing.all():
         return Numbers(np.full(len(column), np.nan), form)
-    found = _reread(column, form, table.comma)
-    if found is not None:
-        return found
-    said = f"column {shown(name)!r} of {table.name}"
+    numbers = _reinterpret(column, form, table.comma)
+    if numbers is not None:
+        return numbers
+    subject = f"column {shorten(name)!r} of {table.name}"
     if isinstance(column, Numbers) and column.form in (DATE, DURATION):
-        raise BadInput(f"{said} holds {column.form}s; it was learned as {SAID[form]}")
+        raise BadInput(f"{subject} holds {column.form}s; it was learned as {FORM_NAMES[form]}")
     words = as_words(column)
-    read = READINGS.get(form, lambda text: None)
-    odd = next((w for w in words.levels if read(w) is None), words.levels[0])
+    parser = PARSERS.get(form, lambda text: None)
+    example = next((w for w in words.levels if parser(w) is None), words.levels[0])
     kind = "words" if isinstance(column, Words) else "numbers"
-    raise BadInput(f"{said} holds {kind}, e.g. {shown(odd, 30)!r}; it was learned as {SAID[form]}")
+    raise BadInput(f"{subject} holds {kind}, e.g. {shorten(example, 30)!r}; it was learned as {FORM_NAMES[form]}")
 
 
-def _reread(column: Column, form: str, comma: bool) -> Numbers | None:
+def _reinterpret(column: Column, form: str, comma: bool) -> Numbers | None:
     if column.form == form and isinstance(column, Numbers):
         return column
-    usual = column if isinstance(column, Numbers) and column.form == NUMBER else None
+    plain_numbers = column if isinstance(column, Numbers) and column.form == NUMBER else None
     if form in (DATE, DURATION):
-        return written_as(column, form) if isinstance(column, Words) else None
+        return words_as_numbers(column, form) if isinstance(column, Words) else None
     if isinstance(column, Numbers) and column.form in (DATE, DURATION):
         return None
     if form == NUMBER:
-        return column if isinstance(column, Numbers) else written_as(column, form)
-    if usual is not None and usual.cells is None:
-        return usual
+        return column if isinstance(column, Numbers) else words_as_numbers(column, form)
+    if plain_numbers is not None and plain_numbers.cells is None:
+        return plain_numbers
     words = as_words(column)
     # 1.500 among decimal commas is 1500; in a file that has commas between its cells it is 1.5.
     if form == COMMA and not comma and not any("," in level for level in words.levels):
-        return usual
-    return written_as(words, form) or usual
+        return plain_numbers
+    return words_as_numbers(words, form) or plain_numbers

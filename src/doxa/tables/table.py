@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.errors import BadInput, nearest, shown
-from doxa.tables.forms import ASSUMED, DATE, NUMBER, WORD, day
+from doxa.errors import BadInput, did_you_mean, shorten
+from doxa.tables.forms import DATE, FORM_NOTES, NUMBER, WORD, format_day
 
 EXACT = 2.0**53  # up to here a float64 tells whole numbers apart
 
@@ -75,7 +75,7 @@ class Table:
     def column(self, name: str) -> Column:
         """The column of this name."""
         if name not in self.columns:
-            raise BadInput(f"{self.name} has no column {name!r}{nearest(name, self.columns)}")
+            raise BadInput(f"{self.name} has no column {name!r}{did_you_mean(name, self.columns)}")
         return self.columns[name]
 
     def without(self, *names: str) -> Table:
@@ -84,32 +84,32 @@ class Table:
             self.column(name)
         return replace(self, columns={k: c for k, c in self.columns.items() if k not in names})
 
-    def rows(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
+    def rows(self, index: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
         """The rows chosen by a mask or by index."""
-        return replace(self, columns={k: part(c, which) for k, c in self.columns.items()})
+        return replace(self, columns={k: take_rows(c, index) for k, c in self.columns.items()})
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was left out, and what was assumed of how columns are written."""
-        return (*self.remarks, *assumptions({k: c.form for k, c in self.columns.items()}))
+        return (*self.remarks, *form_notes({k: c.form for k, c in self.columns.items()}))
 
 
-def part(column: Column, which: NDArray[np.bool_] | NDArray[np.int64]) -> Column:
+def take_rows(column: Column, index: NDArray[np.bool_] | NDArray[np.int64]) -> Column:
     """Some rows of a column."""
     if isinstance(column, Numbers):
-        return replace(column, values=column.values[which], cells=None if column.cells is None else column.cells[which])
-    return replace(column, codes=column.codes[which])
+        return replace(column, values=column.values[index], cells=None if column.cells is None else column.cells[index])
+    return replace(column, codes=column.codes[index])
 
 
-def assumptions(forms: Mapping[str, str]) -> list[str]:
+def form_notes(forms: Mapping[str, str]) -> list[str]:
     """For each form that is not a matter of course, the columns in it and what was assumed of them."""
-    said = []
-    for form, what in ASSUMED.items():
-        names = [repr(shown(name, 30)) for name, found in forms.items() if found == form]
+    notes = []
+    for form, note in FORM_NOTES.items():
+        names = [repr(shorten(name, 30)) for name, column_form in forms.items() if column_form == form]
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            said.append(f"{'columns' if len(names) > 1 else 'column'} {', '.join(names[:5])}{more}: {what}")
-    return said
+            notes.append(f"{'columns' if len(names) > 1 else 'column'} {', '.join(names[:5])}{more}: {note}")
+    return notes
 
 
 def as_words(column: Column) -> Words:
@@ -117,18 +117,18 @@ def as_words(column: Column) -> Words:
     if isinstance(column, Words):
         return column
     if column.cells is None:
-        texts = [None if np.isnan(v) else _text(float(v), column.form) for v in column.values]
+        texts = [None if np.isnan(v) else _format_number(float(v), column.form) for v in column.values]
     else:
-        known = column.cells.astype(str).tolist()
-        texts = [None if gone else t for t, gone in zip(known, column.missing, strict=True)]
+        written = column.cells.astype(str).tolist()
+        texts = [None if missing else t for t, missing in zip(written, column.missing, strict=True)]
     index: dict[str, int] = {}
     codes = [-1 if t is None else index.setdefault(t, len(index)) for t in texts]
     return Words(np.array(codes, np.int64), tuple(index))
 
 
-def _text(value: float, form: str) -> str:
+def _format_number(value: float, form: str) -> str:
     """A number as one would write it: shortly, but told from every other."""
     if form == DATE:
-        return day(value)
+        return format_day(value)
     short = f"{value:.15g}"
     return short if float(short) == value else repr(value)

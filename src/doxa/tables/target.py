@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.errors import BadInput, shown
-from doxa.tables.forms import NUMBER, plain
-from doxa.tables.reread import in_form
-from doxa.tables.table import EXACT, Column, Numbers, Table, Words, as_words, part
+from doxa.errors import BadInput, shorten
+from doxa.tables.forms import NUMBER, parse_plain
+from doxa.tables.reread import column_in_form
+from doxa.tables.table import EXACT, Column, Numbers, Table, Words, as_words, take_rows
 
-FEW = 20  # so many whole numbers may be classes
-CLASSES = 1000  # more are hardly meant
-SMALLEST, LARGEST = 1e-18, 1e18  # of a quantity: a float32 does not hold the squares of others
+MAX_WHOLE_CLASSES = 20  # so many whole numbers may be classes
+MAX_CLASSES = 1000  # more are hardly meant
+MIN_DEVIATION, MAX_QUANTITY = 1e-18, 1e18  # of a quantity: a float32 does not hold the squares of others
 
 
 @dataclass(frozen=True)
@@ -32,41 +32,42 @@ class Target:
         return {"name": self.name, "task": self.task, "classes": list(self.classes), "form": self.form}
 
 
-def find(table: Table, name: str, task: str | None = None) -> tuple[Target, NDArray[Any], Table]:
+def split_trainable_target(table: Table, name: str, task: str | None = None) -> tuple[Target, NDArray[Any], Table]:
     """The target, its values y [N] (float64, or class indices) and the other columns, of the rows that have one.
 
     Words, and at most 20 different whole numbers, are classes; other numbers are a quantity. `task` decides otherwise.
     """
-    target, y, rest = apart(table, name, task)
+    target, y, rest = split_target(table, name, task)
     if target.task == "regression" and len(np.unique(y)) < 2:
-        raise BadInput(f"the target {shown(name)!r} is the same in every row: there is nothing to learn")
-    if target.task == "regression" and float(np.std(y)) < SMALLEST:
+        raise BadInput(f"the target {shorten(name)!r} is the same in every row: there is nothing to learn")
+    if target.task == "regression" and float(np.std(y)) < MIN_DEVIATION:
         raise BadInput(
-            f"the target {shown(name)!r} varies by {np.std(y):.3g}, less than {SMALLEST:g}; give it in smaller units"
+            f"the target {shorten(name)!r} varies by {np.std(y):.3g}, less than {MIN_DEVIATION:g}; give it in "
+            "smaller units"
         )
     if target.task == "classification" and len(target.classes) < 2:
-        only = shown(target.classes[0])
-        raise BadInput(f"the target {shown(name)!r} has only the class {only!r}: there is nothing to learn")
-    if len(target.classes) > min(CLASSES, len(y) // 2):
+        only = shorten(target.classes[0])
+        raise BadInput(f"the target {shorten(name)!r} has only the class {only!r}: there is nothing to learn")
+    if len(target.classes) > min(MAX_CLASSES, len(y) // 2):
         raise BadInput(
-            f"the target {shown(name)!r} has {len(target.classes):,} classes in {len(y):,} rows, too many to learn; "
+            f"the target {shorten(name)!r} has {len(target.classes):,} classes in {len(y):,} rows, too many to learn; "
             f'is it a name or an identifier? Choose another target, or task="regression" for numbers'
         )
     return target, y, rest
 
 
-def apart(table: Table, name: str, task: str | None = None) -> tuple[Target, NDArray[Any], Table]:
+def split_target(table: Table, name: str, task: str | None = None) -> tuple[Target, NDArray[Any], Table]:
     """The target, its values and the other columns, whether or not there is enough of them to learn from."""
     column = table.column(name)
     if task not in (None, "regression", "classification"):
         raise BadInput(f'task must be "regression" or "classification", got {task!r}')
-    rest = _known(table, name)
-    column = part(column, ~column.missing)
-    if (task or _task(column)) == "classification":
-        classes, y = _classes(column)
+    rest = _rows_with_target(table, name)
+    column = take_rows(column, ~column.missing)
+    if (task or _infer_task(column)) == "classification":
+        classes, y = _encode_classes(column)
         return Target(name, "classification", classes), y, rest
     if isinstance(column, Words):
-        raise BadInput(f"the target {shown(name)!r} holds words: it cannot be learned by regression")
+        raise BadInput(f"the target {shorten(name)!r} holds words: it cannot be learned by regression")
     require_quantity(name, column.values)
     return Target(name, "regression", form=column.form), column.values, rest
 
@@ -74,74 +75,74 @@ def apart(table: Table, name: str, task: str | None = None) -> tuple[Target, NDA
 def require_quantity(name: str, y: NDArray[np.float64]) -> None:
     """Refuse a quantity that is infinite, or too large to be squared."""
     if not np.isfinite(y).all():
-        raise BadInput(f"the target {shown(name)!r} is infinite in some rows; leave such cells empty")
+        raise BadInput(f"the target {shorten(name)!r} is infinite in some rows; leave such cells empty")
     largest = float(np.abs(y).max())
-    if largest > LARGEST:
+    if largest > MAX_QUANTITY:
         raise BadInput(
-            f"the target {shown(name)!r} goes up to {largest:.3g}, beyond ±{LARGEST:g}; give it in larger units"
+            f"the target {shorten(name)!r} goes up to {largest:.3g}, beyond ±{MAX_QUANTITY:g}; give it in larger units"
         )
 
 
-def quantities(table: Table, target: Target) -> tuple[NDArray[np.float64], Table]:
+def target_values(table: Table, target: Target) -> tuple[NDArray[np.float64], Table]:
     """A target's values in another table, written as they were in training, and the other columns of rows with one."""
-    column = in_form(table, target.name, target.form)
-    rest = _known(table, target.name)
+    column = column_in_form(table, target.name, target.form)
+    rest = _rows_with_target(table, target.name)
     y = column.values[~column.missing]
     require_quantity(target.name, y)
     return y, rest
 
 
-def labels(table: Table, target: Target) -> tuple[NDArray[np.int64], Table]:
+def class_labels(table: Table, target: Target) -> tuple[NDArray[np.int64], Table]:
     """A target's classes in another table, by number, and the other columns of the rows that have one.
 
     A class is known by its name; where it is a number, by its value too: 1.0 is 1.
     """
-    rest = _known(table, target.name)
+    rest = _rows_with_target(table, target.name)
     column = table.column(target.name)
-    words = as_words(part(column, ~column.missing))
+    words = as_words(take_rows(column, ~column.missing))
     by_name = {name: i for i, name in enumerate(target.classes)}
-    values = [_value(name) for name in target.classes]
+    values = [_class_value(name) for name in target.classes]
     by_value = {v: i for i, v in enumerate(values) if values.count(v) == 1 and v is not None}
-    places = np.zeros(len(words.levels), np.int64)
+    class_of_level = np.zeros(len(words.levels), np.int64)
     for i, word in enumerate(words.levels):
-        value = _value(word)
-        place = by_name.get(word, None if value is None else by_value.get(value))
-        if place is None:
+        value = _class_value(word)
+        class_index = by_name.get(word, None if value is None else by_value.get(value))
+        if class_index is None:
             raise BadInput(
-                f"{shown(table.name)} has a class that training never had: {shown(word, 30)!r}; it had: "
-                f"{', '.join(shown(c, 30) for c in target.classes[:20])}"
+                f"{shorten(table.name)} has a class that training never had: {shorten(word, 30)!r}; it had: "
+                f"{', '.join(shorten(c, 30) for c in target.classes[:20])}"
             )
-        places[i] = place
-    return places[words.codes], rest
+        class_of_level[i] = class_index
+    return class_of_level[words.codes], rest
 
 
-def _value(word: str) -> float | None:
+def _class_value(word: str) -> float | None:
     """The number that a class is named by, where it can be told from its neighbours."""
-    found = plain(word)
-    return found if found is not None and abs(found) <= EXACT else None
+    value = parse_plain(word)
+    return value if value is not None and abs(value) <= EXACT else None
 
 
-def _known(table: Table, name: str) -> Table:
+def _rows_with_target(table: Table, name: str) -> Table:
     """The other columns of the rows that have a target."""
-    known = ~table.column(name).missing
-    if not known.any():
-        raise BadInput(f"the target {shown(name)!r} is missing in every row")
-    return table.without(name).rows(known)
+    has_target = ~table.column(name).missing
+    if not has_target.any():
+        raise BadInput(f"the target {shorten(name)!r} is missing in every row")
+    return table.without(name).rows(has_target)
 
 
-def _task(column: Column) -> str:
+def _infer_task(column: Column) -> str:
     if isinstance(column, Words):
         return "classification"
-    whole = bool((column.values == np.round(column.values)).all())
-    return "classification" if whole and column.distinct <= FEW else "regression"
+    all_whole = bool((column.values == np.round(column.values)).all())
+    return "classification" if all_whole and column.distinct <= MAX_WHOLE_CLASSES else "regression"
 
 
-def _classes(column: Column) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _encode_classes(column: Column) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The classes' names, as they are written in the table, and the class of each row."""
     words = as_words(column)
     if isinstance(column, Numbers) and not (np.abs(column.values) > EXACT).any():
-        _, first, y = np.unique(column.values, return_index=True, return_inverse=True)
-        return tuple(words.levels[words.codes[i]] for i in first), y.astype(np.int64)
+        _, first_rows, y = np.unique(column.values, return_index=True, return_inverse=True)
+        return tuple(words.levels[words.codes[i]] for i in first_rows), y.astype(np.int64)
     used = np.unique(words.codes)
     order = sorted(used.tolist(), key=words.levels.__getitem__)
     rank = np.zeros(len(words.levels), np.int64)

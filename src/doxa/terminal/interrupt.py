@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_here = threading.local()
+_thread_state = threading.local()
 
 
 @contextmanager
@@ -17,7 +17,7 @@ def gentle_interrupt() -> Iterator[threading.Event]:
 
     Within another's, it is the same request: what has several runs to do ends all of them.
     """
-    outer = getattr(_here, "stop", None)
+    outer = getattr(_thread_state, "stop", None)
     if outer is not None:
         yield outer
         return
@@ -26,15 +26,15 @@ def gentle_interrupt() -> Iterator[threading.Event]:
         yield stop
         return
 
-    def ask(number: int, frame: Any) -> None:
+    def on_sigint(number: int, frame: Any) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
 
-    before = signal.signal(signal.SIGINT, ask)
-    _here.stop = stop
+    previous_handler = signal.signal(signal.SIGINT, on_sigint)
+    _thread_state.stop = stop
     try:
         yield stop
     finally:
-        _here.stop = None
-        signal.signal(signal.SIGINT, before)
+        _thread_state.stop = None
+        signal.signal(signal.SIGINT, previous_handler)

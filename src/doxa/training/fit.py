@@ -11,7 +11,7 @@ from torch import nn
 
 from doxa.contracts import Likelihood, Schedule
 from doxa.engine.contracts import Learner
-from doxa.errors import whole
+from doxa.errors import require_whole
 from doxa.predict.belief import Belief
 from doxa.training.members import Member
 from doxa.training.options import Optimiser, Options
@@ -58,8 +58,8 @@ def fit(
     the same bits. `watch` is shown the belief after every `watch_every` epochs, and what it returns by name joins the
     history.
     """
-    each = None if watch is None else lambda beliefs: [watch(belief) for belief in beliefs]
-    options = Options.among(locals(), watch=each)
-    member = Member(net, learner, whole("seed", seed, least=None), lr, validation)
+    watch_all = None if watch is None else lambda beliefs: [watch(belief) for belief in beliefs]
+    options = Options.from_arguments(locals(), watch=watch_all)
+    member = Member(net, learner, require_whole("seed", seed, least=None), lr, validation)
     (belief,) = train([member], data, likelihood, options)
     return belief

@@ -16,25 +16,25 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from doxa.contracts import Likelihood, Schedule
-from doxa.data.rows import as_inputs, runnable
+from doxa.data.rows import as_inputs, explain_input_errors
 from doxa.engine.checkpoint import CHECKPOINT
 from doxa.engine.contracts import Learner
 from doxa.engine.epochs import Watch
-from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted, whole
+from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted, require_whole
 from doxa.predict.belief import Belief
 from doxa.predict.draws import Draws
-from doxa.predict.sweep import ROWS, Question, like, sweep
-from doxa.storage.disk import replacing
+from doxa.predict.sweep import ROWS, PredictionRequest, prototype_of, sweep
+from doxa.storage.disk import atomic_write
 from doxa.terminal.interrupt import gentle_interrupt
-from doxa.training.members import Member, require_members
+from doxa.training.members import Member, require_training_arguments
 from doxa.training.options import Optimiser, Options
-from doxa.training.problem import on
+from doxa.training.problem import to_device
 from doxa.training.train import train
 from doxa.weights.layout import Chooser
 
-BYTES = 2 << 30  # of weights and all that goes with them, at once on a CPU
-VECTORS = 12  # as long as the weights, that a net in training needs
-PER_DRAW = 6  # more for each further draw, where they run side by side
+CPU_BYTES = 2 << 30  # of weights and all that goes with them, at once on a CPU
+VECTORS_PER_NET = 12  # as long as the weights, that a net in training needs
+VECTORS_PER_DRAW = 6  # more for each further draw, where they run side by side
 DIVISION = "fleet.json"
 
 
@@ -74,54 +74,63 @@ def fleet(
     more than `at_once` members, by default as many as fit into memory. Members stop early by themselves. `watch` is
     shown all beliefs awake, in a list, and gives a row of numbers for each. The rest is as in `doxa.fit`.
     """
-    options = Options.among(locals())
-    given = {name: _listed(v) for name, v in (("learners", learners), ("seeds", seeds), ("lr", lr), ("rows", rows))}
-    given |= {"net": None if isinstance(net, nn.Module) else _listed(net), "validation": _own(validation)}
-    counts = {name: len(v) for name, v in given.items() if v is not None}
+    options = Options.from_arguments(locals())
+    per_member = {
+        name: _per_member(v) for name, v in (("learners", learners), ("seeds", seeds), ("lr", lr), ("rows", rows))
+    }
+    per_member |= {
+        "net": None if isinstance(net, nn.Module) else _per_member(net),
+        "validation": _validation_per_member(validation),
+    }
+    counts = {name: len(v) for name, v in per_member.items() if v is not None}
     if len(set(counts.values())) > 1:
-        said = ", ".join(f"{n} {name}" for name, n in counts.items())
-        raise BadInput(f"a fleet needs one learner, seed, rate … for all or one a member; got {said}")
+        counts_text = ", ".join(f"{n} {name}" for name, n in counts.items())
+        raise BadInput(f"a fleet needs one learner, seed, rate … for all or one a member; got {counts_text}")
     count = next(iter(counts.values()), 1)
     if count == 0:
         raise BadInput("a fleet needs at least one member: give learners, seeds or rates")
 
-    def each(name: str, one: Any) -> list[Any]:
-        found = given[name]
-        return [one] * count if found is None else found
+    def each(name: str, shared_value: Any) -> list[Any]:
+        belief_by_member = per_member[name]
+        return [shared_value] * count if belief_by_member is None else belief_by_member
 
     columns = (
         each("net", net),
         each("learners", learners),
-        [whole("seed", seed, least=None) for seed in each("seeds", seeds)],
+        [require_whole("seed", seed, least=None) for seed in each("seeds", seeds)],
         each("lr", lr),
         each("validation", validation),
         each("rows", None),
     )
     numbers = list(range(count)) if count > 1 else [None]
-    members = [Member(*own) for own in zip(*columns, numbers, strict=True)]
-    for one in members:
-        require_members(one.net, one.learner, likelihood, optimiser, autocast)
-    _tell_twins(members)
-    groups = _programs(members, None if at_once is None else whole("at_once", at_once), device)
+    members = [Member(*values) for values in zip(*columns, numbers, strict=True)]
+    for member in members:
+        require_training_arguments(member.net, member.learner, likelihood, optimiser, autocast)
+    _warn_duplicates(members)
+    groups = _group_members(members, None if at_once is None else require_whole("at_once", at_once), device)
     root = None if checkpoint is None else Path(checkpoint)
     if root is not None:
-        groups = _divided(root, groups, resume)
-    several = len(groups) > 1
-    found: dict[int, Belief | None] = {}
+        groups = _saved_groups(root, groups, resume)
+    has_parts = len(groups) > 1
+    belief_by_member: dict[int, Belief | None] = {}
     troubles: dict[int, str] = {}
     with gentle_interrupt() as stop:
         for number, group in enumerate(groups):
             if stop.is_set():
-                saved = "nothing was saved, for want of a checkpoint folder" if root is None else f"saved in {root}"
-                learned = [found.get(k) for k in range(count)]
-                raise Interrupted(f"stopped after part {number} of {len(groups)} of the fleet; {saved}", learned)
+                saved_note = (
+                    "nothing was saved, for want of a checkpoint folder" if root is None else f"saved in {root}"
+                )
+                beliefs_so_far = [belief_by_member.get(k) for k in range(count)]
+                raise Interrupted(
+                    f"stopped after part {number} of {len(groups)} of the fleet; {saved_note}", beliefs_so_far
+                )
             try:
                 beliefs: Sequence[Belief | None] = train(
                     [members[k] for k in group],
                     data,
                     likelihood,
-                    replace(options, checkpoint=root / f"part-{number}") if several and root is not None else options,
-                    f"part {number + 1}/{len(groups)}, " if several else "",
+                    replace(options, checkpoint=root / f"part-{number}") if has_parts and root is not None else options,
+                    f"part {number + 1}/{len(groups)}, " if has_parts else "",
                 )
             except Diverged as error:
                 if count == 1:
@@ -129,14 +138,14 @@ def fleet(
                 beliefs = error.beliefs or [None]
                 troubles |= {group[k]: what for k, what in (error.troubles or {0: str(error)}).items()}
             except Interrupted as error:
-                learned = [error.belief] if len(group) == 1 else error.belief
-                found |= dict(zip(group, learned, strict=True))
-                error.belief = [found.get(k) for k in range(count)] if count > 1 else learned[0]
+                beliefs_so_far = [error.belief] if len(group) == 1 else error.belief
+                belief_by_member |= dict(zip(group, beliefs_so_far, strict=True))
+                error.belief = [belief_by_member.get(k) for k in range(count)] if count > 1 else beliefs_so_far[0]
                 raise
-            found |= dict(zip(group, beliefs, strict=True))
+            belief_by_member |= dict(zip(group, beliefs, strict=True))
     if troubles:
-        raise Diverged.some(troubles, [found[k] for k in range(count)])
-    return [belief for k in range(count) if (belief := found[k]) is not None]
+        raise Diverged.of_members(troubles, [belief_by_member[k] for k in range(count)])
+    return [belief for k in range(count) if (belief := belief_by_member[k]) is not None]
 
 
 def predict(
@@ -148,24 +157,26 @@ def predict(
     autocast: torch.dtype | None = None,
 ) -> list[Draws]:
     """What each belief says of the same rows, as its own `predict` would; those of one fleet are asked together."""
-    samples, rows = whole("samples", samples), whole("rows", rows)
-    found: dict[int, Draws] = {}
+    samples, rows = require_whole("samples", samples), require_whole("rows", rows)
+    draws_by_belief: dict[int, Draws] = {}
     kinds: dict[Any, list[int]] = {}
-    for k, one in enumerate(beliefs):
-        mean = like(one.posterior)
-        kinds.setdefault((id(one.net), id(one.likelihood), one.layout, mean.device, mean.dtype), []).append(k)
+    for k, belief in enumerate(beliefs):
+        mean = prototype_of(belief.posterior)
+        kinds.setdefault((id(belief.net), id(belief.likelihood), belief.layout, mean.device, mean.dtype), []).append(k)
     for group in kinds.values():
         first = beliefs[group[0]]
-        inputs = as_inputs(x, like=like(first.posterior))
-        own = [beliefs[k] for k in group]
-        questions = [Question(one.posterior, one.buffers, inputs, (seed, "predict")) for one in own]
-        with runnable(inputs, autocast):
-            answers = sweep(first.net, first.layout, first.likelihood, questions, samples, rows, autocast)
-        found |= dict(zip(group, answers, strict=True))
-    return [found[k] for k in range(len(beliefs))]
+        inputs = as_inputs(x, like=prototype_of(first.posterior))
+        group_beliefs = [beliefs[k] for k in group]
+        requests = [
+            PredictionRequest(belief.posterior, belief.buffers, inputs, (seed, "predict")) for belief in group_beliefs
+        ]
+        with explain_input_errors(inputs, autocast):
+            group_draws = sweep(first.net, first.layout, first.likelihood, requests, samples, rows, autocast)
+        draws_by_belief |= dict(zip(group, group_draws, strict=True))
+    return [draws_by_belief[k] for k in range(len(beliefs))]
 
 
-def _listed(value: Any) -> list[Any] | None:
+def _per_member(value: Any) -> list[Any] | None:
     """What was given for each member; None where it is one for all."""
     if value is None or callable(value) or isinstance(value, str | Mapping) or not hasattr(value, "__iter__"):
         return None
@@ -174,50 +185,53 @@ def _listed(value: Any) -> list[Any] | None:
     return list(value)
 
 
-def _own(validation: Any) -> list[Any] | None:
+def _validation_per_member(validation: Any) -> list[Any] | None:
     """A pair for each member; None where it is one pair for all, which may be a list of two as well."""
     if not isinstance(validation, list | tuple) or (isinstance(validation, tuple) and len(validation) == 2):
         return None
-    each = [v is None or isinstance(v, tuple | DataLoader) for v in validation]
-    return list(validation) if all(each) else None
+    is_pair = [v is None or isinstance(v, tuple | DataLoader) for v in validation]
+    return list(validation) if all(is_pair) else None
 
 
-def _tell_twins(members: Sequence[Member]) -> None:
+def _warn_duplicates(members: Sequence[Member]) -> None:
     """Warn of members that cannot but learn the same."""
-    seen: dict[Any, int | None] = {}
-    for one in members:
-        key = (id(one.net), id(one.learner), one.seed, repr(one.lr), id(one.validation), id(one.rows))
-        if key in seen:
+    number_by_key: dict[Any, int | None] = {}
+    for member in members:
+        key = (id(member.net), id(member.learner), member.seed, repr(member.lr), id(member.validation), id(member.rows))
+        if key in number_by_key:
             warnings.warn(
-                f"members {seen[key]} and {one.number} are the same in everything and will learn the same: give seeds",
+                f"members {number_by_key[key]} and {member.number} are the same in everything and will learn the "
+                "same: give seeds",
                 stacklevel=3,
             )
             return
-        seen[key] = one.number
+        number_by_key[key] = member.number
 
 
-def _programs(members: Sequence[Member], at_once: int | None, device: torch.device | str | None) -> list[list[int]]:
+def _group_members(
+    members: Sequence[Member], at_once: int | None, device: torch.device | str | None
+) -> list[list[int]]:
     """Members that can work as one program, in lists of at most `at_once`, or of as many as fit into memory."""
     kinds: dict[Any, list[int]] = {}
-    for k, one in enumerate(members):
-        kind = getattr(one.learner, "kind", None)
-        kinds.setdefault((kind, type(one.learner.prior), _many(one.rows)), []).append(k)
-    found = []
+    for k, member in enumerate(members):
+        kind = getattr(member.learner, "kind", None)
+        kinds.setdefault((kind, type(member.learner.prior), _row_count(member.rows)), []).append(k)
+    programs = []
     for group in kinds.values():
-        most = at_once or _fitting(members[group[0]], device)
-        found += [group[i : i + most] for i in range(0, len(group), most)]
-    return found
+        limit = at_once or _members_that_fit(members[group[0]], device)
+        programs += [group[i : i + limit] for i in range(0, len(group), limit)]
+    return programs
 
 
-def _many(rows: Any) -> int | None:
+def _row_count(rows: Any) -> int | None:
     """How many rows a member learns from, given as indices or as a mask."""
     if rows is None:
         return None
-    given = rows.cpu().numpy() if isinstance(rows, Tensor) else np.asarray(rows)
-    return int(given.sum()) if given.dtype == bool else given.size
+    array = rows.cpu().numpy() if isinstance(rows, Tensor) else np.asarray(rows)
+    return int(array.sum()) if array.dtype == bool else array.size
 
 
-def _divided(root: Path, groups: list[list[int]], resume: bool) -> list[list[int]]:
+def _saved_groups(root: Path, groups: list[list[int]], resume: bool) -> list[list[int]]:
     """The parts of a fleet as it was first divided, however much memory there is today; kept beside its checkpoints."""
     if root.exists() and not root.is_dir():
         raise BadInput(f"checkpoint must be a folder, but {root} is a file; choose another name")
@@ -228,31 +242,31 @@ def _divided(root: Path, groups: list[list[int]], resume: bool) -> list[list[int
         if (root / CHECKPOINT).exists():
             raise BadInput(f"{root} already holds a run; pass resume=True to go on with it, or choose another folder")
         if len(groups) > 1:
-            with replacing(path) as file:
+            with atomic_write(path) as file:
                 json.dump({"parts": groups}, file)
         return groups
     if not resume:
         raise BadInput(f"{root} already holds a run; pass resume=True to go on with it, or choose another folder")
     try:
-        before: list[list[int]] = json.loads(path.read_text())["parts"]
-        known = sorted(k for group in before for k in group)
+        saved: list[list[int]] = json.loads(path.read_text())["parts"]
+        saved_members = sorted(k for group in saved for k in group)
     except (ValueError, KeyError, TypeError) as error:
         raise BrokenFile(f"{path} is not the division of a fleet: {error!r}") from None
     size = sum(map(len, groups))
-    if known != list(range(size)):
-        raise BadInput(f"{root} belongs to a fleet of {len(known)}, not of {size}; use the same call to go on")
-    return before
+    if saved_members != list(range(size)):
+        raise BadInput(f"{root} belongs to a fleet of {len(saved_members)}, not of {size}; use the same call to go on")
+    return saved
 
 
-def _fitting(member: Member, device: torch.device | str | None) -> int:
+def _members_that_fit(member: Member, device: torch.device | str | None) -> int:
     """How many members fit into memory at once: by the vectors as long as the weights that each needs."""
     parameters = list(member.net.parameters())
     where = next((p.device for p in parameters), torch.device("cpu"))
     if device is not None:
-        where = on(device, torch.empty(0)).device
+        where = to_device(device, torch.empty(0)).device
     # Side by side on a GPU, every draw of a step has weights, noise and gradients of its own.
     draws = getattr(member.learner, "samples", 1) if where.type == "cuda" else 1
     size = sum(p.numel() * p.element_size() for p in parameters) * member.learner.nets
-    size *= VECTORS + PER_DRAW * (draws - 1)
-    free = torch.cuda.mem_get_info(where)[0] // 2 if where.type == "cuda" else BYTES
+    size *= VECTORS_PER_NET + VECTORS_PER_DRAW * (draws - 1)
+    free = torch.cuda.mem_get_info(where)[0] // 2 if where.type == "cuda" else CPU_BYTES
     return max(1, free // max(size, 1))

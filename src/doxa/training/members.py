@@ -28,12 +28,12 @@ class Member:
     number: int | None = None  # in its fleet
 
 
-def keys(members: Sequence[Member]) -> list[Key]:
+def net_keys(members: Sequence[Member]) -> list[Key]:
     """A name for the random numbers of every net: what it is alone, it is in a fleet."""
-    return [(one.seed, "net", j) for one in members for j in range(one.learner.nets)]
+    return [(member.seed, "net", j) for member in members for j in range(member.learner.nets)]
 
 
-def require_members(net: Any, learner: Any, likelihood: Any, optimiser: Any, autocast: Any) -> None:
+def require_training_arguments(net: Any, learner: Any, likelihood: Any, optimiser: Any, autocast: Any) -> None:
     """Refuse what is not a member of its room, before anything else happens."""
     if not isinstance(net, nn.Module):
         raise BadInput(f"net must be a torch module; got {type(net).__name__}")

@@ -10,16 +10,16 @@ from typing import Any
 import torch
 
 from doxa.engine.epochs import Watch
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput, require_whole
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.langevin import Langevin
 from doxa.optimisers.sgd import Sgd
-from doxa.optimisers.torchs import Make
+from doxa.optimisers.torchs import MakeOptimiser
 from doxa.weights.layout import Chooser
-from doxa_settings.record import Knobs
+from doxa_settings.record import LearningSettings
 
 # One of doxa.optimisers, or what makes a torch optimiser from a list of tensors.
-Optimiser = Adam | Sgd | Langevin | Make
+Optimiser = Adam | Sgd | Langevin | MakeOptimiser
 
 COUNTS = (
     "epochs",
@@ -30,17 +30,17 @@ COUNTS = (
     "checkpoint_steps",
     "watch_every",
 )
-KNOBS = {one.name: one for one in fields(Knobs)}
+KNOBS = {knob.name: knob for knob in fields(LearningSettings)}
 
 
-def _told(default: Any, words: str) -> Any:
-    return field(default=default, metadata={"help": words})
+def _option(default: Any, description: str) -> Any:
+    return field(default=default, metadata={"help": description})
 
 
-def _shared(name: str, default: int | None = None) -> Any:
+def _shared_option(name: str, default: int | None = None) -> Any:
     """An option that `doxa fit` has too, in the same words; its default is the same unless the rows decide there."""
-    own = KNOBS[name]
-    return _told(own.default if default is None else default, own.metadata["setting"].help)
+    knob = KNOBS[name]
+    return _option(knob.default if default is None else default, knob.metadata["setting"].help)
 
 
 @dataclass(frozen=True)
@@ -51,35 +51,37 @@ class Options:
     refused here.
     """
 
-    epochs: int = _shared("epochs", 10)
-    batch_size: int = _shared("batch_size", 128)
-    optimiser: Optimiser | None = _told(None, "One of doxa.optimisers, or what makes one of torch's; Adam by default.")
-    validation_samples: int = _shared("validation_samples")
-    patience: int | None = _shared("patience")
-    size: int | None = _told(None, "Number of rows, of data that cannot tell it.")
-    random: Chooser | None = _told(None, "Which weights are beliefs, by name and tensor; all by default.")
-    device: torch.device | str | None = _told(None, "Where to learn; where the net is by default.")
-    autocast: torch.dtype | None = _told(None, "Floating-point type that the net's operations are cast to.")
-    checkpoint: str | PathLike[str] | None = _told(None, "Folder in which the run is saved.")
-    checkpoint_every: int = _shared("checkpoint_every")
-    checkpoint_steps: int | None = _shared("checkpoint_steps")
-    resume: bool = _told(False, "Go on with the run in the folder, to the same bits.")
-    progress: bool = _told(True, "Show how far it is.")
-    watch: Watch | None = _told(None, "Shown the beliefs awake, it gives a row of numbers for the history of each.")
-    watch_every: int = _told(1, "Epochs from one such look to the next.")
+    epochs: int = _shared_option("epochs", 10)
+    batch_size: int = _shared_option("batch_size", 128)
+    optimiser: Optimiser | None = _option(
+        None, "One of doxa.optimisers, or what makes one of torch's; Adam by default."
+    )
+    validation_samples: int = _shared_option("validation_samples")
+    patience: int | None = _shared_option("patience")
+    size: int | None = _option(None, "Number of rows, of data that cannot tell it.")
+    random: Chooser | None = _option(None, "Which weights are beliefs, by name and tensor; all by default.")
+    device: torch.device | str | None = _option(None, "Where to learn; where the net is by default.")
+    autocast: torch.dtype | None = _option(None, "Floating-point type that the net's operations are cast to.")
+    checkpoint: str | PathLike[str] | None = _option(None, "Folder in which the run is saved.")
+    checkpoint_every: int = _shared_option("checkpoint_every")
+    checkpoint_steps: int | None = _shared_option("checkpoint_steps")
+    resume: bool = _option(False, "Go on with the run in the folder, to the same bits.")
+    progress: bool = _option(True, "Show how far it is.")
+    watch: Watch | None = _option(None, "Shown the beliefs awake, it gives a row of numbers for the history of each.")
+    watch_every: int = _option(1, "Epochs from one such look to the next.")
 
     def __post_init__(self) -> None:
         for name in COUNTS:
             value = getattr(self, name)
             if value is not None or getattr(Options, name) is not None:
-                object.__setattr__(self, name, whole(name, value))
+                object.__setattr__(self, name, require_whole(name, value))
         require_optimiser(self.optimiser)
         require_autocast(self.autocast)
 
     @classmethod
-    def among(cls, arguments: Mapping[str, Any], **other: Any) -> Options:
+    def from_arguments(cls, arguments: Mapping[str, Any], **replaced: Any) -> Options:
         """Those among a call's arguments that are options, some replaced by others."""
-        return cls(**{f.name: arguments[f.name] for f in fields(cls)} | other)
+        return cls(**{f.name: arguments[f.name] for f in fields(cls)} | replaced)
 
 
 def require_optimiser(optimiser: Any) -> None:

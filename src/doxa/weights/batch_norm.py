@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from doxa.data.rows import Inputs, count, take
-from doxa.random.keys import isolated
-from doxa.weights.layout import call, learning_modes, mode, precision
+from doxa.data.rows import Inputs, row_count, take_rows
+from doxa.random.keys import isolated_rng
+from doxa.weights.layout import autocast_context, call, learning_flags, module_mode
 
 
 def has_batch_norm(net: nn.Module) -> bool:
@@ -18,62 +18,64 @@ def has_batch_norm(net: nn.Module) -> bool:
     return any(isinstance(m, _BatchNorm) and m.track_running_stats for m in net.modules())
 
 
-def learns_batch_norm(net: nn.Module) -> bool:
+def updates_batch_norm(net: nn.Module) -> bool:
     """Whether any module of the net brings such statistics up to date while it learns."""
-    return any(isinstance(m, _BatchNorm) and m.track_running_stats and on for m, on in learning_modes(net).items())
+    return any(
+        isinstance(m, _BatchNorm) and m.track_running_stats and training for m, training in learning_flags(net).items()
+    )
 
 
-def statistics(net: nn.Module) -> list[str]:
+def statistics_names(net: nn.Module) -> list[str]:
     """The names of the running means and variances."""
     norms = [name for name, m in net.named_modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     return [f"{name}.{kind}".lstrip(".") for name in norms for kind in ("running_mean", "running_var")]
 
 
-def refreshed(
+def refresh_batch_norm(
     net: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Inputs, rows: int = 1024
 ) -> dict[str, Tensor]:
     """Buffers whose BatchNorm statistics are the plain average over batches of x (Izmailov et al., 2018, for SWA)."""
-    parts = (take(x, slice(start, start + rows)) for start in range(0, count(x), rows))
-    return refreshed_over(net, weights, buffers, parts, learning_modes(net).__getitem__)
+    batches = (take_rows(x, slice(start, start + rows)) for start in range(0, row_count(x), rows))
+    return refresh_batch_norm_over(net, weights, buffers, batches, learning_flags(net).__getitem__)
 
 
 @torch.no_grad()
-def refreshed_over(
+def refresh_batch_norm_over(
     net: nn.Module,
     weights: Mapping[str, Tensor],
     buffers: Mapping[str, Tensor],
-    parts: Iterable[Inputs],
-    wanted: Callable[[nn.Module], bool],
+    batches: Iterable[Inputs],
+    is_refreshed: Callable[[nn.Module], bool],
     autocast: torch.dtype | None = None,
 ) -> dict[str, Tensor]:
     """The same over given batches, for the BatchNorms that are wanted; those that are not keep theirs."""
-    every = {name: m for name, m in net.named_modules() if isinstance(m, _BatchNorm) and m.track_running_stats}
-    norms = {name: m for name, m in every.items() if wanted(m)}
-    new = {k: b.clone() for k, b in buffers.items()}
+    all_norms = {name: m for name, m in net.named_modules() if isinstance(m, _BatchNorm) and m.track_running_stats}
+    norms = {name: m for name, m in all_norms.items() if is_refreshed(m)}
+    refreshed = {k: b.clone() for k, b in buffers.items()}
     momenta = {name: m.momentum for name, m in norms.items()}
     for name in norms:
         prefix = f"{name}." if name else ""
-        new[f"{prefix}running_mean"].zero_()
-        new[f"{prefix}running_var"].fill_(1)
-        new[f"{prefix}num_batches_tracked"].zero_()
+        refreshed[f"{prefix}running_mean"].zero_()
+        refreshed[f"{prefix}running_var"].fill_(1)
+        refreshed[f"{prefix}num_batches_tracked"].zero_()
     device = next(iter(weights.values())).device
     try:
         for m in norms.values():
             m.momentum = None  # torch's word for a cumulative average
-        with mode(net, training=False), isolated(device), precision(device, autocast):
+        with module_mode(net, training=False), isolated_rng(device), autocast_context(device, autocast):
             for m in norms.values():
                 m.training = True
-            for number, part in enumerate(parts):
-                if count(part) > 1 or number == 0:
-                    call(net, weights, new, part)
+            for number, batch in enumerate(batches):
+                if row_count(batch) > 1 or number == 0:
+                    call(net, weights, refreshed, batch)
     finally:
         for name, m in norms.items():
             m.momentum = momenta[name]
-    return new
+    return refreshed
 
 
 @torch.no_grad()
-def averaged(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+def average_buffers(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     """The mean of what several samples of the weights made of the same buffers."""
     # As a step away from the first: what is the same in all of them stays so, to the bit.
     return {

@@ -18,7 +18,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from doxa.data.rows import Inputs
 from doxa.errors import BadInput
-from doxa.random.keys import Key, isolated, reseed
+from doxa.random.keys import Key, isolated_rng, reseed
 
 LIKELIHOOD = "likelihood:"
 
@@ -77,8 +77,8 @@ class Layout:
 
     def parameters(self, flat: Tensor) -> dict[str, Tensor]:
         """The likelihood's own tensors among the views, by their bare names."""
-        own = Layout(tuple(s for s in self.slots if s.name.startswith(LIKELIHOOD)))
-        return {k.removeprefix(LIKELIHOOD): v for k, v in own.views(flat).items()}
+        likelihood_slots = Layout(tuple(s for s in self.slots if s.name.startswith(LIKELIHOOD)))
+        return {k.removeprefix(LIKELIHOOD): v for k, v in likelihood_slots.views(flat).items()}
 
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """The flat vector [P] of tensors given by name."""
@@ -88,11 +88,11 @@ class Layout:
                     f"no weight named {slot.name!r} among those given; the net has one of shape {slot.shape}"
                 )
             if tuple(tensors[slot.name].shape) != slot.shape:
-                found = tuple(tensors[slot.name].shape)
-                raise BadInput(f"weight {slot.name!r} has shape {found}; the net's has {slot.shape}")
+                shape = tuple(tensors[slot.name].shape)
+                raise BadInput(f"weight {slot.name!r} has shape {shape}; the net's has {slot.shape}")
         return torch.cat([tensors[s.name].detach().reshape(-1) for s in self.slots])
 
-    def layers(self) -> tuple[int, ...]:
+    def weights_per_layer(self) -> tuple[int, ...]:
         """How many random weights each module owns, in order."""
         counts: dict[str, int] = {}
         for slot in self.random_slots:
@@ -126,15 +126,17 @@ def lay_out(
         if isinstance(m, _BatchNorm)
         for n, _ in m.named_parameters()
     }
-    choose = random or (lambda name, parameter: name not in norms)
-    chosen = {k: bool(choose(k, p)) for k, p in trained.items()}
-    if not any(chosen.values()):
+    chooser = random or (lambda name, parameter: name not in norms)
+    random_by_name = {k: bool(chooser(k, p)) for k, p in trained.items()}
+    if not any(random_by_name.values()):
         raise BadInput("no weight of the net was chosen to be random; `random` must say True for at least one")
-    first = next(iter(trained.values()))
-    learned = {LIKELIHOOD + k: v.to(dtype=dtype, device=first.device) for k, v in (extra or {}).items()}
-    ordered: dict[str, tuple[Tensor, bool]] = {k: (trained[k], True) for k in trained if chosen[k]}
-    ordered |= {k: (trained[k], False) for k in trained if not chosen[k]}
-    ordered |= {k: (v, False) for k, v in learned.items()}
+    first_parameter = next(iter(trained.values()))
+    likelihood_tensors = {
+        LIKELIHOOD + k: v.to(dtype=dtype, device=first_parameter.device) for k, v in (extra or {}).items()
+    }
+    ordered: dict[str, tuple[Tensor, bool]] = {k: (trained[k], True) for k in trained if random_by_name[k]}
+    ordered |= {k: (trained[k], False) for k in trained if not random_by_name[k]}
+    ordered |= {k: (v, False) for k, v in likelihood_tensors.items()}
     slots, start = [], 0
     for name, (tensor, is_random) in ordered.items():
         slots.append(Slot(name, tuple(tensor.shape), start, is_random))
@@ -148,7 +150,7 @@ def as_rows(vectors: Sequence[Tensor]) -> Tensor:
     return vectors[0][None] if len(vectors) == 1 else torch.stack(list(vectors))
 
 
-def constants(net: nn.Module) -> dict[str, Tensor]:
+def untrained_tensors(net: nn.Module) -> dict[str, Tensor]:
     """Copies of what is not learned by gradients: buffers and frozen parameters."""
     frozen = {k: p.detach().clone() for k, p in net.named_parameters() if not p.requires_grad}
     return frozen | {k: b.detach().clone() for k, b in net.named_buffers()}
@@ -166,7 +168,7 @@ def call(net: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Te
     return output
 
 
-def precision(device: torch.device, autocast: torch.dtype | None) -> AbstractContextManager[object]:
+def autocast_context(device: torch.device, autocast: torch.dtype | None) -> AbstractContextManager[object]:
     """Run the net in a lower precision, if asked to; always from fresh casts of the weights."""
     if torch.is_autocast_enabled(device.type):
         torch.clear_autocast_cache()
@@ -174,40 +176,40 @@ def precision(device: torch.device, autocast: torch.dtype | None) -> AbstractCon
 
 
 @contextmanager
-def mode(net: nn.Module, training: bool) -> Iterator[None]:
+def module_mode(net: nn.Module, training: bool) -> Iterator[None]:
     """The net in training or evaluation mode; every module gets its own mode back afterwards."""
-    with _in_modes(net, dict.fromkeys(net.modules(), training)):
+    with _temporary_modes(net, dict.fromkeys(net.modules(), training)):
         yield
 
 
 @contextmanager
-def learning(net: nn.Module) -> Iterator[None]:
-    """The net as it learns, by `learning_modes`; every module gets its own mode back afterwards."""
-    with _in_modes(net, learning_modes(net)):
+def learning_mode(net: nn.Module) -> Iterator[None]:
+    """The net as it learns, by `learning_flags`; every module gets its own mode back afterwards."""
+    with _temporary_modes(net, learning_flags(net)):
         yield
 
 
-def learning_modes(net: nn.Module) -> dict[nn.Module, bool]:
+def learning_flags(net: nn.Module) -> dict[nn.Module, bool]:
     """Which modules are in training mode while the net learns: those that their owner has put there.
 
     A net that is in evaluation mode as a whole, as one that was just loaded may be, is put into training mode, but for
     what is frozen: modules that hold parameters none of which learns, with all that is in them.
     """
-    given = {m: m.training for m in net.modules()}
-    if any(given.values()):
-        return given
-    still = {m for part in net.modules() if _frozen(part) for m in part.modules()}
-    return {m: m not in still for m in given}
+    modes = {m: m.training for m in net.modules()}
+    if any(modes.values()):
+        return modes
+    frozen = {m for parent in net.modules() if _is_frozen(parent) for m in parent.modules()}
+    return {m: m not in frozen for m in modes}
 
 
-def _frozen(module: nn.Module) -> bool:
-    own = [p.requires_grad for p in module.parameters()]
-    return bool(own) and not any(own)
+def _is_frozen(module: nn.Module) -> bool:
+    requires_grad = [p.requires_grad for p in module.parameters()]
+    return bool(requires_grad) and not any(requires_grad)
 
 
 @contextmanager
-def _in_modes(net: nn.Module, modes: Mapping[nn.Module, bool]) -> Iterator[None]:
-    before, fast = {m: m.training for m in net.modules()}, torch.backends.mha.get_fastpath_enabled()
+def _temporary_modes(net: nn.Module, modes: Mapping[nn.Module, bool]) -> Iterator[None]:
+    before, fastpath = {m: m.training for m in net.modules()}, torch.backends.mha.get_fastpath_enabled()
     for module, training in modes.items():
         module.training = training
     # torch's quick attention for evaluation reads weights beyond the alignment that views of a flat vector have, which
@@ -216,35 +218,39 @@ def _in_modes(net: nn.Module, modes: Mapping[nn.Module, bool]) -> Iterator[None]
     try:
         yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
-        for module, was in before.items():
-            module.training = was
+        torch.backends.mha.set_fastpath_enabled(fastpath)
+        for module, was_training in before.items():
+            module.training = was_training
 
 
-def restarted(net: nn.Module, layout: Layout, start: Tensor, key: Key) -> Tensor:
+def fresh_weights(net: nn.Module, layout: Layout, start: Tensor, key: Key) -> Tensor:
     """A fresh start [P] of the same net, from its modules' own `reset_parameters`; the net itself is not touched."""
-    fresh = copy.deepcopy(net).cpu()  # whose generator draws the same numbers wherever the net will learn
-    with isolated(torch.device("cpu")):
+    net_copy = copy.deepcopy(net).cpu()  # whose generator draws the same numbers wherever the net will learn
+    with isolated_rng(torch.device("cpu")):
         reseed(key)
         # Children first, as torch's constructors do: a parent may have its own way with their weights.
-        for module in reversed(list(fresh.modules())):
+        for module in reversed(list(net_copy.modules())):
             reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
             if callable(reset):
                 reset()
-    new = {k: p.detach().to(start.device) for k, p in fresh.named_parameters() if p.requires_grad}
-    old = layout.views(start)
+    fresh = {k: p.detach().to(start.device) for k, p in net_copy.named_parameters() if p.requires_grad}
+    start_tensors = layout.views(start)
     # A constant, such as a layer that starts at zero, is the same on purpose.
-    same = [k for k, p in new.items() if p.dim() > 1 and torch.equal(p, old[k]) and bool((p != p.flatten()[0]).any())]
-    if same:
+    unchanged = [
+        k
+        for k, p in fresh.items()
+        if p.dim() > 1 and torch.equal(p, start_tensors[k]) and bool((p != p.flatten()[0]).any())
+    ]
+    if unchanged:
         warnings.warn(
-            f"members of the ensemble start from the same {', '.join(same)}: the modules that own them have no "
+            f"members of the ensemble start from the same {', '.join(unchanged)}: the modules that own them have no "
             "reset_parameters(); give them one for independent starts",
             stacklevel=2,
         )
-    return layout.flatten({**old, **new})
+    return layout.flatten({**start_tensors, **fresh})
 
 
-def not_finite(layout: Layout, flat: Tensor) -> str | None:
+def non_finite_message(layout: Layout, flat: Tensor) -> str | None:
     """Which tensors of a flat vector hold NaN or infinity, in words; None if none does."""
     if bool(flat.isfinite().all()):
         return None
@@ -252,9 +258,9 @@ def not_finite(layout: Layout, flat: Tensor) -> str | None:
     return f"the weights {', '.join(names)} are no longer finite"
 
 
-def settle(prior: Any, layout: Layout, start: Tensor) -> Any:
+def bind_prior(prior: Any, layout: Layout, start: Tensor) -> Any:
     """The prior with its per-weight fields as vectors [R] beside `start`; a net or state dict as centre is laid out."""
-    settled = {}
+    bound = {}
     for name in ("centre", "scale"):
         value = getattr(prior, name, None)
         if isinstance(value, nn.Module):
@@ -268,17 +274,17 @@ def settle(prior: Any, layout: Layout, start: Tensor) -> Any:
                 f"the prior's {name} has shape {tuple(value.shape)}; it must be a number or one for each of the "
                 f"{layout.random} random weights"
             )
-        settled[name] = value.detach().to(start)
-    return dataclasses.replace(prior, **settled) if settled else prior
+        bound[name] = value.detach().to(start)
+    return dataclasses.replace(prior, **bound) if bound else prior
 
 
-def part(prior: Any, span: slice) -> Any:
+def slice_prior(prior: Any, span: slice) -> Any:
     """The prior of a stretch of the random weights: its per-weight fields, if any, cut to the span."""
     if not dataclasses.is_dataclass(prior):
         return prior
-    cut = {
+    sliced = {
         f.name: value[span]
         for f in dataclasses.fields(prior)
         if isinstance(value := getattr(prior, f.name), Tensor) and value.dim() == 1
     }
-    return dataclasses.replace(prior, **cut) if cut and not isinstance(prior, type) else prior
+    return dataclasses.replace(prior, **sliced) if sliced and not isinstance(prior, type) else prior

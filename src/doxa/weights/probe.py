@@ -15,11 +15,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from doxa.data.rows import Inputs, runnable
-from doxa.data.rows import first as first_rows
+from doxa.data.rows import Inputs, explain_input_errors, first_rows
 from doxa.errors import BadInput
-from doxa.random.keys import isolated
-from doxa.weights.layout import Layout, call, learning, precision
+from doxa.random.keys import isolated_rng
+from doxa.weights.layout import Layout, autocast_context, call, learning_mode
 
 # The operations whose noise can be moved from the weights to the rows.
 OPERATIONS: tuple[Callable[..., Tensor], ...] = (
@@ -33,13 +32,13 @@ OPERATIONS: tuple[Callable[..., Tensor], ...] = (
 )
 
 
-def opened(function: Callable[..., Any]) -> Callable[..., Any]:
+def without_override_check(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same torch function without its first question, whether someone overrides it: its inside becomes visible."""
     assert isinstance(function, types.FunctionType)
-    asks = {k: _nobody for k in function.__globals__ if k.startswith("has_torch_function")}
+    override_checks = {k: _never_overridden for k in function.__globals__ if k.startswith("has_torch_function")}
     copy = types.FunctionType(
         function.__code__,
-        {**function.__globals__, **asks},
+        {**function.__globals__, **override_checks},
         function.__name__,
         function.__defaults__,
         function.__closure__,
@@ -48,7 +47,7 @@ def opened(function: Callable[..., Any]) -> Callable[..., Any]:
     return copy
 
 
-def _nobody(*_: Any) -> bool:
+def _never_overridden(*_: Any) -> bool:
     return False
 
 
@@ -57,7 +56,7 @@ EMBEDDING = ("input", "weight", "padding_idx", "max_norm", "norm_type", "scale_g
 
 # torch's attention is one Python function that hides the linear maps inside it.
 ATTENTION = F.multi_head_attention_forward
-OPEN_ATTENTION = opened(ATTENTION)
+OPEN_ATTENTION = without_override_check(ATTENTION)
 
 
 @dataclass(frozen=True)
@@ -78,17 +77,17 @@ class Use:
 class Uses:
     """For each random weight: its one use by a linear map or convolution, or why it has none."""
 
-    single: Mapping[str, Use]
-    other: Mapping[str, str]
-    random: bool = False  # whether the net draws random numbers of its own, as nn.Dropout does
-    vectorises: bool = True  # whether many nets run as one program, and gain by it
+    single_use: Mapping[str, Use]
+    fallback_reasons: Mapping[str, str]
+    draws_random_numbers: bool = False  # whether the net draws random numbers of its own, as nn.Dropout does
+    supports_vmap: bool = True  # whether many nets run as one program, and gain by it
 
     def operations(self) -> dict[int, dict[str, str]]:
         """The calls in order, each with the names of its random weight and bias."""
-        found: dict[int, dict[str, str]] = {}
-        for name, use in sorted(self.single.items(), key=lambda item: item[1].call):
-            found.setdefault(use.call, {})[use.role] = name
-        return found
+        by_call: dict[int, dict[str, str]] = {}
+        for name, use in sorted(self.single_use.items(), key=lambda item: item[1].call):
+            by_call.setdefault(use.call, {})[use.role] = name
+        return by_call
 
 
 def arguments(
@@ -101,17 +100,17 @@ def arguments(
     return head[0], head[1], head[2], tuple(args[3:]), rest
 
 
-class _Watch(TorchFunctionMode):
+class _UseRecorder(TorchFunctionMode):
     """Notes every function that is handed one of the leaves and returns a tensor."""
 
     def __init__(self, leaves: Mapping[str, Tensor]) -> None:
         super().__init__()
         self.names = {id(leaf): name for name, leaf in leaves.items()}
-        self.seen: dict[str, list[str]] = {name: [] for name in leaves}
+        self.functions_by_weight: dict[str, list[str]] = {name: [] for name in leaves}
         self.uses: dict[str, Use] = {}
         self.shapes: list[tuple[int, ...]] = []
         self.operations = 0
-        self.padded = False
+        self.padded_embedding = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -124,18 +123,18 @@ class _Watch(TorchFunctionMode):
         # Of many embeddings at once, torch would keep the padding of the first alone, and has no sparse gradients.
         if func is F.embedding:
             named = dict(zip(EMBEDDING, args, strict=False)) | kwargs
-            self.padded |= named.get("padding_idx") is not None or bool(named.get("sparse"))
+            self.padded_embedding |= named.get("padding_idx") is not None or bool(named.get("sparse"))
         touched = {self.names[id(a)] for a in tree_leaves((args, kwargs)) if id(a) in self.names}
-        first = self.operations == 0 and not any(self.seen.values())
+        first = self.operations == 0 and not any(self.functions_by_weight.values())
         for name in touched:
-            self.seen[name].append(getattr(func, "__name__", str(func)).strip("_"))
+            self.functions_by_weight[name].append(getattr(func, "__name__", str(func)).strip("_"))
         if func in OPERATIONS:
             if touched:
-                self._note(func, args, kwargs, first)
+                self._record_use(func, args, kwargs, first)
             self.operations += 1
         return result
 
-    def _note(self, func: Any, args: Any, kwargs: Any, first: bool) -> None:
+    def _record_use(self, func: Any, args: Any, kwargs: Any, first: bool) -> None:
         x, weight, bias, rest, named = arguments(args, kwargs)
         # Every convolution's seventh argument is its groups.
         groups = 1 if func is F.linear else rest[3] if len(rest) > 3 else named.get("groups", 1)
@@ -150,26 +149,26 @@ class _Watch(TorchFunctionMode):
 
 def generator_state(device: torch.device) -> Tensor:
     """Where the generator stands that the net's own random numbers come from."""
-    own = torch.cuda.default_generators[device.index or 0] if device.type == "cuda" else torch.default_generator
-    return own.get_state()
+    generator = torch.cuda.default_generators[device.index or 0] if device.type == "cuda" else torch.default_generator
+    return generator.get_state()
 
 
 def _refuse_recomputation(output: Tensor) -> None:
     """A net that runs again while gradients flow would find its own weights there, not those it was called with."""
-    again: list[nn.Module] = []
-    hook = nn.modules.module.register_module_forward_pre_hook(lambda module, args: again.append(module))
+    recomputed: list[nn.Module] = []
+    hook = nn.modules.module.register_module_forward_pre_hook(lambda module, args: recomputed.append(module))
     try:
         if output.requires_grad:
             output.sum().backward()
     except RuntimeError:
-        if not again:
+        if not recomputed:
             raise
     finally:
         hook.remove()
-    if again:
+    if recomputed:
         raise BadInput(
-            f"the net computes {type(again[0]).__name__} again in the backward pass (torch.utils.checkpoint), where "
-            "its weights are no longer those of the belief; turn activation checkpointing off"
+            f"the net computes {type(recomputed[0]).__name__} again in the backward pass (torch.utils.checkpoint), "
+            "where its weights are no longer those of the belief; turn activation checkpointing off"
         )
 
 
@@ -181,16 +180,16 @@ def probe(
     A weight used exactly once, by a linear map or a convolution whose input holds the rows, can be given noise for each
     row. Two passes with different numbers of rows show which axes the rows are in.
     """
-    watches: list[_Watch] = []
+    recorders: list[_UseRecorder] = []
     outputs: list[Tensor] = []
     for rows in (2, 3):
         leaves = {k: v.detach().requires_grad_() for k, v in layout.weights(start).items()}
-        watch = _Watch(leaves)
+        recorder = _UseRecorder(leaves)
         copies = {k: b.clone() for k, b in buffers.items()}
-        with isolated(start.device), learning(net), runnable(x), watch:
+        with isolated_rng(start.device), learning_mode(net), explain_input_errors(x), recorder:
             before = generator_state(start.device)
             output = call(net, leaves, copies, first_rows(x, rows))
-            random = not torch.equal(before, generator_state(start.device))
+            draws_random_numbers = not torch.equal(before, generator_state(start.device))
         if not outputs:
             _refuse_recomputation(output)
         output = output.detach().to(start.dtype)
@@ -200,20 +199,22 @@ def probe(
                 "the first axis must be the rows"
             )
         outputs.append(output)
-        watches.append(watch)
-    first, second = watches
-    if first.seen != second.seen:
-        changed = [k for k in first.seen if first.seen[k] != second.seen[k]]
+        recorders.append(recorder)
+    first, second = recorders
+    if first.functions_by_weight != second.functions_by_weight:
+        changed = [
+            k for k in first.functions_by_weight if first.functions_by_weight[k] != second.functions_by_weight[k]
+        ]
         raise BadInput(f"the net uses {changed} differently from pass to pass; Doxa needs one fixed flow of weights")
-    single: dict[str, Use] = {}
-    other: dict[str, str] = {}
+    single_use: dict[str, Use] = {}
+    fallback_reasons: dict[str, str] = {}
     for slot in layout.random_slots:
-        functions = first.seen[slot.name]
+        functions = first.functions_by_weight[slot.name]
         use = first.uses.get(slot.name)
         if not functions:
-            other[slot.name] = "never used"
+            fallback_reasons[slot.name] = "never used"
         elif use is None or len(functions) > 1:
-            other[slot.name] = "used by " + " and ".join(functions)
+            fallback_reasons[slot.name] = "used by " + " and ".join(functions)
         else:
             axes = tuple(
                 i
@@ -221,15 +222,23 @@ def probe(
                 if a != b
             )
             if axes and use.channel_axis not in axes:
-                single[slot.name] = replace(use, row_axes=axes)
+                single_use[slot.name] = replace(use, row_axes=axes)
             else:
-                other[slot.name] = f"used by {use.operation} on an input without rows"
+                fallback_reasons[slot.name] = f"used by {use.operation} on an input without rows"
     # Each convolution of a fleet is one of its own to the library that computes it; recurrent nets have no rule at all.
-    slow = any("conv" in f or f in ("lstm", "gru", "rnn_tanh", "rnn_relu") for f in set().union(*first.seen.values()))
-    return Uses(single, other, random, not (slow or random or first.padded)), outputs[0]
+    slow_under_vmap = any(
+        "conv" in f or f in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+        for f in set().union(*first.functions_by_weight.values())
+    )
+    return Uses(
+        single_use,
+        fallback_reasons,
+        draws_random_numbers,
+        not (slow_under_vmap or draws_random_numbers or first.padded_embedding),
+    ), outputs[0]
 
 
-def sails(
+def supports_vmap(
     net: nn.Module,
     layout: Layout,
     start: Tensor,
@@ -241,51 +250,58 @@ def sails(
 
     Branches on numbers, tensors filled in place or operations without a rule for many nets keep a net from it.
     """
-    whole = autocast is None and start.dtype in (torch.float32, torch.float64)
+    full_precision = autocast is None and start.dtype in (torch.float32, torch.float64)
     # Some processors say that they have bfloat16, and end the process at the first product of many matrices in it.
-    if start.device.type == "cpu" and not whole:
+    if start.device.type == "cpu" and not full_precision:
         return False
     rows, nets = first_rows(x, 3), torch.stack([start, 1.5 * start])
 
-    def run(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> Tensor:
-        with precision(start.device, autocast):
-            return call(net, weights, own, rows)
+    def forward(weights: Mapping[str, Tensor], net_buffers: Mapping[str, Tensor]) -> Tensor:
+        with autocast_context(start.device, autocast):
+            return call(net, weights, net_buffers, rows)
 
-    def there_and_back(program: Callable[..., Tensor], flat: Tensor, own: Mapping[str, Tensor]) -> list[Tensor]:
+    def forward_and_backward(
+        program: Callable[..., Tensor], flat: Tensor, net_buffers: Mapping[str, Tensor]
+    ) -> list[Tensor]:
         leaves = {k: v.detach().requires_grad_() for k, v in layout.weights(flat).items()}
-        output = program(leaves, {k: b.clone() for k, b in own.items()})
-        slopes = torch.autograd.grad(output.float().square().sum(), list(leaves.values()), allow_unused=True)
-        found = [
+        output = program(leaves, {k: b.clone() for k, b in net_buffers.items()})
+        gradients = torch.autograd.grad(output.float().square().sum(), list(leaves.values()), allow_unused=True)
+        outputs_and_gradients = [
             output,
-            *(torch.zeros_like(v) if g is None else g for g, v in zip(slopes, leaves.values(), strict=True)),
+            *(torch.zeros_like(v) if g is None else g for g, v in zip(gradients, leaves.values(), strict=True)),
         ]
-        return [f.detach().to_dense().float() for f in found]
+        return [f.detach().to_dense().float() for f in outputs_and_gradients]
 
-    near = 0.02 if whole else 0.1
+    tolerance = 0.02 if full_precision else 0.1
     with (
-        isolated(start.device),
-        learning(net),
+        isolated_rng(start.device),
+        learning_mode(net),
         torch.enable_grad(),
-        _precisely(),
+        _full_precision_matmul(),
         warnings.catch_warnings(),
     ):
         warnings.filterwarnings("error", message=".*performance drop.*")  # torch's word for one after the other
         try:
-            each = [there_and_back(run, flat, buffers) for flat in nets]
-            both = there_and_back(torch.vmap(run), nets, {k: torch.stack([b, b]) for k, b in buffers.items()})
+            one_by_one = [forward_and_backward(forward, flat, buffers) for flat in nets]
+            vectorized = forward_and_backward(
+                torch.vmap(forward), nets, {k: torch.stack([b, b]) for k, b in buffers.items()}
+            )
         except (RuntimeError, ValueError, TypeError, NotImplementedError, UserWarning):
             return False
-    pairs = ((many, torch.stack(alone)) for many, alone in zip(both, zip(*each, strict=True), strict=True))
-    return all(many.shape == one.shape and _close(many, one, near) for many, one in pairs)
+    pairs = (
+        (batched, torch.stack(separate))
+        for batched, separate in zip(vectorized, zip(*one_by_one, strict=True), strict=True)
+    )
+    return all(batched.shape == stacked.shape and _close(batched, stacked, tolerance) for batched, stacked in pairs)
 
 
-def _close(a: Tensor, b: Tensor, near: float) -> bool:
+def _close(a: Tensor, b: Tensor, tolerance: float) -> bool:
     """Whether two tensors differ by little of their length: a unit that rounding switches off is not another net."""
-    return bool((a - b).norm() <= near * b.norm() + 1e-6)
+    return bool((a - b).norm() <= tolerance * b.norm() + 1e-6)
 
 
 @contextmanager
-def _precisely() -> Iterator[None]:
+def _full_precision_matmul() -> Iterator[None]:
     """Products of matrices in full single precision, whatever the process has asked for."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")

@@ -25,17 +25,18 @@ def decode_layout(rows: list[Any]) -> Layout:
 
 def require_same_net(path: str | PathLike[str], layout: Layout, buffers: Mapping[str, Tensor], net: nn.Module) -> None:
     """Refuse a net whose weights are not those the file was written for."""
-    filed = {s.name: s.shape for s in layout.slots if not s.name.startswith(LIKELIHOOD)}
-    filed |= {k: tuple(b.shape) for k, b in buffers.items()}
-    given = {k: tuple(t.shape) for k, t in (*net.named_parameters(), *net.named_buffers())}
-    if filed == given:
+    file_shapes = {s.name: s.shape for s in layout.slots if not s.name.startswith(LIKELIHOOD)}
+    file_shapes |= {k: tuple(b.shape) for k, b in buffers.items()}
+    net_shapes = {k: tuple(t.shape) for k, t in (*net.named_parameters(), *net.named_buffers())}
+    if file_shapes == net_shapes:
         return
-    wrong = [
-        f"{k}: file {filed.get(k, 'none')}, net {given.get(k, 'none')}"
-        for k in {**filed, **given}
-        if filed.get(k) != given.get(k)
+    differences = [
+        f"{k}: file {file_shapes.get(k, 'none')}, net {net_shapes.get(k, 'none')}"
+        for k in {**file_shapes, **net_shapes}
+        if file_shapes.get(k) != net_shapes.get(k)
     ]
-    more = f" and {len(wrong) - 4} more" if len(wrong) > 4 else ""
+    remainder = f" and {len(differences) - 4} more" if len(differences) > 4 else ""
     raise BadInput(
-        f"{path} was written for another net ({'; '.join(wrong[:4])}{more}); build the net it was trained with"
+        f"{path} was written for another net ({'; '.join(differences[:4])}{remainder}); "
+        "build the net it was trained with"
     )

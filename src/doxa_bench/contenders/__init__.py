@@ -7,7 +7,7 @@ examples, but for posteriors, which knows no layers.
 
 from doxa_bench.contenders.bayesian_torch import LIBRARY as BAYESIAN_TORCH
 from doxa_bench.contenders.blitz import LIBRARY as BLITZ
-from doxa_bench.contenders.library import Library, Task, described, offered, quiet
+from doxa_bench.contenders.library import LearningTask, Library, describe_libraries, suppress_warnings, try_library
 from doxa_bench.contenders.posteriors import LIBRARY as POSTERIORS
 from doxa_bench.contenders.torch_uncertainty import LIBRARY as TORCH_UNCERTAINTY
 from doxa_bench.contenders.torchbnn import LIBRARY as TORCHBNN
@@ -17,4 +17,4 @@ TABLE: dict[str, Library] = {
     library.name: library for library in (TORCHBNN, BAYESIAN_TORCH, BLITZ, TORCH_UNCERTAINTY, POSTERIORS, TYXE)
 }
 
-__all__ = ["TABLE", "Library", "Task", "described", "offered", "quiet"]
+__all__ = ["TABLE", "LearningTask", "Library", "describe_libraries", "suppress_warnings", "try_library"]

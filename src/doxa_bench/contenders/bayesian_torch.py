@@ -7,14 +7,14 @@ import copy
 from torch import Tensor
 
 from doxa.posteriors.mean_field import inverse_softplus
-from doxa_bench.contenders.layers import mean_nll, place, pupil
-from doxa_bench.contenders.library import Library, Task
-from doxa_bench.steps import Pupil
+from doxa_bench.contenders.layers import initialize, mean_nll, trainable_model
+from doxa_bench.contenders.library import LearningTask, Library
+from doxa_bench.trainables import TrainableModel
 
 TYPES = {"shared": "Reparameterization", "flipout": "Flipout"}
 
 
-def learn(task: Task) -> Pupil:
+def build_trainable(task: LearningTask) -> TrainableModel:
     from bayesian_torch.models.dnn_to_bnn import dnn_to_bnn, get_kl_loss
 
     model = copy.deepcopy(task.net)
@@ -28,24 +28,24 @@ def learn(task: Task) -> Pupil:
         "moped_delta": 0.5,
     }
     dnn_to_bnn(model, settings)
-    own = {}
+    means_and_rhos = {}
     for name, layer in model.named_modules():
         if hasattr(layer, "mu_bias"):
             weight = "weight" if hasattr(layer, "mu_weight") else "kernel"
-            own[f"{name}.weight"] = getattr(layer, f"mu_{weight}"), getattr(layer, f"rho_{weight}")
-            own[f"{name}.bias"] = layer.mu_bias, layer.rho_bias
-    place(own, task, inverse_softplus)
+            means_and_rhos[f"{name}.weight"] = getattr(layer, f"mu_{weight}"), getattr(layer, f"rho_{weight}")
+            means_and_rhos[f"{name}.bias"] = layer.mu_bias, layer.rho_bias
+    initialize(means_and_rhos, task, inverse_softplus)
     model.to(next(task.net.parameters()).device)
 
     def loss(x: Tensor, y: Tensor) -> Tensor:
         return mean_nll(model, x, y, task.samples) + get_kl_loss(model) / task.rows
 
-    return pupil(model, loss, {name: mean for name, (mean, _) in own.items()})
+    return trainable_model(model, loss, {name: mean for name, (mean, _) in means_and_rhos.items()})
 
 
 LIBRARY = Library(
     "bayesian-torch",
     tuple(TYPES),
     "closed form, but the mean over each tensor's weights where the sum is due: far too small",
-    learn,
+    build_trainable,
 )

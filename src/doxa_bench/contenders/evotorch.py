@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from doxa_bench.contenders.library import installed
+from doxa_bench.contenders.library import installed_version
 from doxa_bench.timing import Step
 
 NAME = "evotorch"
@@ -17,7 +17,7 @@ NAME = "evotorch"
 
 def version() -> str | None:
     """The installed version, or None."""
-    return installed(NAME)
+    return installed_version(NAME)
 
 
 def generation(net: nn.Module, x: Tensor, y: Tensor, size: int, scale: float) -> Step:

@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from doxa_bench.contenders.library import Task
-from doxa_bench.steps import RATE, Named, Pupil, chunks
+from doxa_bench.contenders.library import LearningTask
+from doxa_bench.trainables import RATE, NamedTensors, TrainableModel, chunks
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-def rebuilt(
+def rebuild_layers(
     net: nn.Module, linear: Callable[[nn.Linear], nn.Module], conv: Callable[[nn.Conv2d, dict[str, Any]], nn.Module]
 ) -> OrderedDict[str, nn.Module]:
     """The layers of a sequential net by name, the linear and convolutional ones in a library's own form."""
@@ -34,7 +34,9 @@ def rebuilt(
 
 
 @torch.no_grad()
-def place(parameters: Mapping[str, tuple[Tensor, Tensor]], task: Task, inverse: Callable[[Tensor], Tensor]) -> None:
+def initialize(
+    parameters: Mapping[str, tuple[Tensor, Tensor]], task: LearningTask, inverse: Callable[[Tensor], Tensor]
+) -> None:
     """Let a library's means and spreads begin where the task says; `inverse` turns scales into its spreads."""
     weights = dict(task.net.named_parameters())
     for name, (mean, spread) in parameters.items():
@@ -42,7 +44,7 @@ def place(parameters: Mapping[str, tuple[Tensor, Tensor]], task: Task, inverse: 
         spread.copy_(inverse(task.scales[name]))
 
 
-def pupil(model: nn.Module, loss: Loss, means: Mapping[str, Tensor]) -> Pupil:
+def trainable_model(model: nn.Module, loss: Loss, means: Mapping[str, Tensor]) -> TrainableModel:
     """What learns by a loss that autograd differentiates."""
     optimiser = torch.optim.Adam(model.parameters(), RATE, fused=True)
 
@@ -55,15 +57,15 @@ def pupil(model: nn.Module, loss: Loss, means: Mapping[str, Tensor]) -> Pupil:
     def outputs(x: Tensor, samples: int) -> Tensor:
         # Its layers draw anew at every call, so that a draw is another function for each chunk of rows.
         model.eval()
-        found = torch.stack([torch.cat([model(part) for part in chunks(x)]) for _ in range(samples)])
+        sampled_outputs = torch.stack([torch.cat([model(part) for part in chunks(x)]) for _ in range(samples)])
         model.train()
-        return found
+        return sampled_outputs
 
-    def slopes(x: Tensor, y: Tensor) -> Named:
-        found = torch.autograd.grad(loss(x, y), tuple(means.values()))
-        return dict(zip(means, found, strict=True))
+    def mean_gradients(x: Tensor, y: Tensor) -> NamedTensors:
+        gradients = torch.autograd.grad(loss(x, y), tuple(means.values()))
+        return dict(zip(means, gradients, strict=True))
 
-    return Pupil(step, outputs, slopes)
+    return TrainableModel(step, outputs, mean_gradients)
 
 
 def mean_nll(model: nn.Module, x: Tensor, y: Tensor, samples: int) -> Tensor:

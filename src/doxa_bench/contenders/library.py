@@ -12,17 +12,17 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from doxa_bench.kinds import ROWS
-from doxa_bench.steps import Named, Pupil
+from doxa_bench.net_kinds import ROWS
 from doxa_bench.tables import NOT_INSTALLED
+from doxa_bench.trainables import NamedTensors, TrainableModel
 
 
 @dataclass(frozen=True)
-class Task:
+class LearningTask:
     """A belief to begin with and how to learn it: means are the net's weights, scales go by their names."""
 
     net: nn.Module
-    scales: Named
+    scales: NamedTensors
     rows: float = ROWS  # over which the KL is divided
     noise: str = "shared"
     samples: int = 1
@@ -35,15 +35,15 @@ class Library:
     name: str
     noises: tuple[str, ...]
     kl: str
-    learn: Callable[[Task], Pupil]  # may change the net it is given
+    build_trainable: Callable[[LearningTask], TrainableModel]  # may change the net it is given
 
     @property
     def version(self) -> str | None:
         """The installed version, or None."""
-        return installed(self.name)
+        return installed_version(self.name)
 
 
-def installed(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
     """The version of a package, or None where it is not."""
     try:
         return importlib.metadata.version(name)
@@ -51,32 +51,32 @@ def installed(name: str) -> str | None:
         return None
 
 
-def offered(library: Library, task: Task, x: Tensor, y: Tensor) -> Pupil | str:
+def try_library(library: Library, task: LearningTask, x: Tensor, y: Tensor) -> TrainableModel | str:
     """The library's pupil, or why there is none; one step of another is tried, so that this is known at once."""
     if task.noise not in library.noises:
         return f"has no {task.noise} noise"
     if library.version is None:
         return NOT_INSTALLED
     try:
-        with quiet():
-            library.learn(_own(task)).step(x, y)
-            return library.learn(_own(task))
+        with suppress_warnings():
+            library.build_trainable(_copy_task(task)).step(x, y)
+            return library.build_trainable(_copy_task(task))
     except Exception as error:
         return f"fails: {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
 
 
-def described(libraries: Iterable[Library]) -> dict[str, dict[str, Any]]:
+def describe_libraries(libraries: Iterable[Library]) -> dict[str, dict[str, Any]]:
     """What a result says of the libraries: their versions, and what each makes of the KL."""
     return {library.name: {"version": library.version, "kl": library.kl} for library in libraries}
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def suppress_warnings() -> Iterator[None]:
     """Without the libraries' warnings, which are about themselves."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-def _own(task: Task) -> Task:
+def _copy_task(task: LearningTask) -> LearningTask:
     return replace(task, net=copy.deepcopy(task.net))

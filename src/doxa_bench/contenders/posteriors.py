@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from doxa_bench.contenders.library import Library, Task
-from doxa_bench.steps import RATE, Named, Pupil, chunks
+from doxa_bench.contenders.library import LearningTask, Library
+from doxa_bench.trainables import RATE, NamedTensors, TrainableModel, chunks
 
 
-def learn(task: Task) -> Pupil:
+def build_trainable(task: LearningTask) -> TrainableModel:
     import posteriors
     import torchopt
 
@@ -18,7 +18,7 @@ def learn(task: Task) -> Pupil:
     # torch.func cannot differentiate through running statistics; this is torch's own way to do without them.
     torch.func.replace_all_batch_norm_modules_(net)
 
-    def log_posterior(weights: Named, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    def log_posterior(weights: NamedTensors, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         logits = torch.func.functional_call(net, weights, batch[0])
         prior = posteriors.diag_normal_log_prob(weights) / rows
         return prior - F.cross_entropy(logits, batch[1]), logits
@@ -44,14 +44,14 @@ def learn(task: Task) -> Pupil:
         net.train()
         return torch.stack(draws)
 
-    def slopes(x: Tensor, y: Tensor) -> Named:
-        def loss(mean: Named) -> Tensor:
+    def mean_gradients(x: Tensor, y: Tensor) -> NamedTensors:
+        def loss(mean: NamedTensors) -> Tensor:
             scales = {name: log.detach().exp() for name, log in state.log_sd_diag.items()}
             return posteriors.vi.diag.nelbo(mean, scales, (x, y), log_posterior, 1 / rows, task.samples, stl=False)[0]
 
         return torch.func.grad(loss)({name: mean.detach() for name, mean in state.params.items()})
 
-    return Pupil(step, outputs, slopes)
+    return TrainableModel(step, outputs, mean_gradients)
 
 
-LIBRARY = Library("posteriors", ("shared",), "one draw, right; its sticking the landing is turned off", learn)
+LIBRARY = Library("posteriors", ("shared",), "one draw, right; its sticking the landing is turned off", build_trainable)

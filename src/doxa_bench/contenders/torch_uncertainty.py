@@ -8,38 +8,40 @@ import torch
 from torch import nn
 
 from doxa.posteriors.mean_field import inverse_softplus
-from doxa_bench.contenders.layers import place, pupil, rebuilt
-from doxa_bench.contenders.library import Library, Task
-from doxa_bench.steps import Pupil
+from doxa_bench.contenders.layers import initialize, rebuild_layers, trainable_model
+from doxa_bench.contenders.library import LearningTask, Library
+from doxa_bench.trainables import TrainableModel
 
 
-def learn(task: Task) -> Pupil:
-    torchvision()
+def build_trainable(task: LearningTask) -> TrainableModel:
+    make_torchvision_importable()
     from torch_uncertainty.layers.bayesian import BayesConv2d, BayesLinear, bayesian_modules
     from torch_uncertainty.losses import ELBOLoss
 
     prior = {"prior_sigma_1": 1.0, "prior_sigma_2": 1.0, "prior_pi": 1.0}
-    layers = rebuilt(
+    layers = rebuild_layers(
         task.net,
         lambda m: BayesLinear(m.in_features, m.out_features, **prior),
         lambda m, how: BayesConv2d(m.in_channels, m.out_channels, **how, **prior),
     )
     # What it calls sigma is a rho: softplus makes the scale of it.
-    own = {
+    means_and_rhos = {
         f"{name}.{part}": (getattr(layer, f"{part}_mu"), getattr(layer, f"{part}_sigma"))
         for name, layer in layers.items()
         if isinstance(layer, bayesian_modules)
         for part in ("weight", "bias")
     }
-    place(own, task, inverse_softplus)
+    initialize(means_and_rhos, task, inverse_softplus)
     model = nn.Sequential(layers).to(next(task.net.parameters()).device)
     count = sum(isinstance(layer, bayesian_modules) for layer in model.modules())
     elbo = ELBOLoss(model, nn.CrossEntropyLoss(), kl_weight=count / task.rows, num_samples=task.samples)
-    return pupil(model, lambda x, y: elbo(x, y).sum(), {name: mean for name, (mean, _) in own.items()})
+    return trainable_model(
+        model, lambda x, y: elbo(x, y).sum(), {name: mean for name, (mean, _) in means_and_rhos.items()}
+    )
 
 
 @functools.cache
-def torchvision() -> list[object]:
+def make_torchvision_importable() -> list[object]:
     """Makes torchvision importable beside a torch without CUDA; what is returned must be kept.
 
     The registry's wheel of torchvision is built for CUDA. Beside another torch its operators do not load, and its
@@ -48,10 +50,10 @@ def torchvision() -> list[object]:
     try:
         import torchvision  # noqa: F401
     except RuntimeError:
-        named = torch.library.Library("torchvision", "FRAGMENT")
+        operator_library = torch.library.Library("torchvision", "FRAGMENT")
         for name in ("nms", "qnms"):
-            named.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        return [named]
+            operator_library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        return [operator_library]
     return []
 
 
@@ -59,5 +61,5 @@ LIBRARY = Library(
     "torch-uncertainty",
     ("shared",),
     "one draw, divided by the number of layers; the weight given here undoes that",
-    learn,
+    build_trainable,
 )

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from doxa_bench.contenders.library import Library, Task
-from doxa_bench.steps import RATE, Named, Pupil, chunks
+from doxa_bench.contenders.library import LearningTask, Library
+from doxa_bench.trainables import RATE, NamedTensors, TrainableModel, chunks
 
 _names = itertools.count()
 
 
-def learn(task: Task) -> Pupil:
+def build_trainable(task: LearningTask) -> TrainableModel:
     import pyro
     import tyxe
 
@@ -28,19 +28,19 @@ def learn(task: Task) -> Pupil:
     # Pyro keeps parameters by name for the whole process: nets of one name would share them.
     name = f"belief{next(_names)}"
     start = tyxe.guides.PretrainedInitializer.from_net(net, prefix=f"{name}.net")
-    scales = {f"{name}.net.{own}": task.scales[own].clone() for own in names}
+    scales = {f"{name}.net.{weight_name}": task.scales[weight_name].clone() for weight_name in names}
     guide = functools.partial(tyxe.guides.AutoNormal, init_loc_fn=start, init_scale=scales)
     likelihood = tyxe.likelihoods.Categorical(dataset_size=task.rows)
     belief = tyxe.VariationalBNN(net, prior, likelihood, guide, name=name)
     optimiser = pyro.optim.Adam({"lr": RATE, "fused": True})
-    ways: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    noise_contexts: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         "shared": nullcontext,
         "local": tyxe.poutine.local_reparameterization,
         "flipout": tyxe.poutine.flipout,
     }
 
     def step(x: Tensor, y: Tensor) -> None:
-        with ways[task.noise]():
+        with noise_contexts[task.noise]():
             belief.fit([(x, y)], optimiser, 1, num_particles=task.samples)
 
     @torch.no_grad()
@@ -54,14 +54,17 @@ def learn(task: Task) -> Pupil:
         belief.net.train()
         return torch.stack(draws)
 
-    def slopes(x: Tensor, y: Tensor) -> Named:
-        with ways[task.noise]():
+    def mean_gradients(x: Tensor, y: Tensor) -> NamedTensors:
+        with noise_contexts[task.noise]():
             elbo = pyro.infer.TraceMeanField_ELBO(task.samples)
             loss = elbo.differentiable_loss(belief.model, belief.guide, (x,), y) / task.rows
-        means = {own: pyro.util.deep_getattr(belief.net_guide, f"{name}.net.{own}.loc") for own in names}
+        means = {
+            weight_name: pyro.util.deep_getattr(belief.net_guide, f"{name}.net.{weight_name}.loc")
+            for weight_name in names
+        }
         return dict(zip(means, torch.autograd.grad(loss, tuple(means.values())), strict=True))
 
-    return Pupil(step, outputs, slopes)
+    return TrainableModel(step, outputs, mean_gradients)
 
 
-LIBRARY = Library("tyxe", ("shared", "local", "flipout"), "closed form, right", learn)
+LIBRARY = Library("tyxe", ("shared", "local", "flipout"), "closed form, right", build_trainable)

@@ -13,12 +13,12 @@ import doxa
 from doxa import search
 from doxa.data import mushroom
 from doxa.storage.describe import describe
-from doxa_replicate.contract import Artefact, Ask, Numbers
-from doxa_replicate.over_seeds import summary, with_error
-from doxa_replicate.parts import kept
-from doxa_replicate.show import Shown, Table
+from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import format_with_error, summary
+from doxa_replicate.parts import cached_part
+from doxa_replicate.show import PageElement, ResultTable
 
-EDIBLE, POISON = 5.0, -15.0  # the mean reward of eating; passing by has none
+EDIBLE_REWARD, POISON_REWARD = 5.0, -15.0  # the mean reward of eating; passing by has none
 EAT = 1
 RATE = 1e-2
 
@@ -26,92 +26,116 @@ RATE = 1e-2
 def reward(output: Tensor, y: Tensor) -> Tensor:
     """What is earned on average, mushroom by mushroom: the likelier action is taken, and its reward alone is seen."""
     eats = output.argmax(-1) == EAT
-    return torch.where(eats, torch.where(y == EAT, EDIBLE, POISON), 0.0)
+    return torch.where(eats, torch.where(y == EAT, EDIBLE_REWARD, POISON_REWARD), 0.0)
 
 
-WAYS: dict[str, Any] = {
+LEARNERS: dict[str, Any] = {
     "rewards, local": search.learner(maximise=reward, scale=0.1),
     "rewards, weight space": search.learner(search.weight_space(), maximise=reward, scale=0.1),
     "labels, back-propagation": doxa.learners.point(),
 }
 
 
-def net() -> nn.Module:
+def policy_net() -> nn.Module:
     return doxa.nets.mlp(95, (50,), 2)
 
 
-def run(ask: Ask) -> Numbers:
-    seeds, epochs = ask.these(1, 5), int(ask.of(1, 10))
-    told = {"net": [95, 50, 2], "epochs": epochs, "rows": ask.of(1000, None), "device": ask.device or "cpu"}
-    found = {
+def run(options: ReplicationOptions) -> Numbers:
+    seeds, epochs = options.seed_list(1, 5), int(options.by_size(1, 10))
+    settings = {
+        "net": [95, 50, 2],
+        "epochs": epochs,
+        "rows": options.by_size(1000, None),
+        "device": options.device or "cpu",
+    }
+    scores_by_learner = {
         name: [
-            kept(
-                ask,
+            cached_part(
+                options,
                 f"search-mushrooms-{name.replace(', ', '-').replace(' ', '-')}-{seed}",
-                {**told, "seed": seed, "learner": describe(WAYS[name]), "rate": RATE, "rewards": [EDIBLE, POISON]},
-                partial(_found, ask, name, seed, epochs),
+                {
+                    **settings,
+                    "seed": seed,
+                    "learner": describe(LEARNERS[name]),
+                    "rate": RATE,
+                    "rewards": [EDIBLE_REWARD, POISON_REWARD],
+                },
+                partial(_train_policy, options, name, seed, epochs),
             )
             for seed in seeds
         ]
-        for name in WAYS
+        for name in LEARNERS
     }
     return {
-        "settings": told,
+        "settings": settings,
         "seeds": seeds,
-        "ways": {name: {key: summary([o[key] for o in own]) for key in own[0]} for name, own in found.items()},
-        "never_eats": {name: sum(o["edible_left"] == 100 for o in own) for name, own in found.items()},
+        "ways": {
+            name: {key: summary([scores[key] for scores in seed_scores]) for key in seed_scores[0]}
+            for name, seed_scores in scores_by_learner.items()
+        },
+        "never_eats": {
+            name: sum(scores["edible_left"] == 100 for scores in seed_scores)
+            for name, seed_scores in scores_by_learner.items()
+        },
     }
 
 
-def _found(ask: Ask, name: str, seed: int, epochs: int) -> dict[str, float]:
-    ask.say(f"mushrooms by {name}, seed {seed}")
+def _train_policy(options: ReplicationOptions, name: str, seed: int, epochs: int) -> dict[str, float]:
+    options.say(f"mushrooms by {name}, seed {seed}")
     table = mushroom("drop_first")
     x, y = torch.from_numpy(table.x), (torch.from_numpy(table.y) == 0).long()
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed))
-    x, y = x[order][: ask.of(1000, None)], y[order][: ask.of(1000, None)]
-    last = 3 * len(y) // 4
+    x, y = x[order][: options.by_size(1000, None)], y[order][: options.by_size(1000, None)]
+    train_rows = 3 * len(y) // 4
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        own = net()
+        net = policy_net()
     belief = doxa.fit(
-        own,
-        (x[:last], y[:last]),
-        learner=WAYS[name],
+        net,
+        (x[:train_rows], y[:train_rows]),
+        learner=LEARNERS[name],
         likelihood=doxa.likelihoods.categorical(),
         epochs=epochs,
         lr=doxa.rates.cosine(RATE),
         seed=seed,
-        device=ask.device,
+        device=options.device,
         progress=False,
     )
-    p = belief.predict_at_mean(x[last:].to(belief.posterior.mean.device)).mean.cpu()
-    truth = y[last:]
-    best = torch.where(truth == EAT, EDIBLE, 0.0).mean()
-    eats = p.argmax(1) == EAT
+    probabilities = belief.predict_at_mean(x[train_rows:].to(belief.posterior.mean.device)).mean.cpu()
+    y_test = y[train_rows:]
+    best_reward = torch.where(y_test == EAT, EDIBLE_REWARD, 0.0).mean()
+    eats = probabilities.argmax(1) == EAT
     return {
-        "regret": float(best - reward(p, truth).mean()),
-        "poisonous_eaten": 100 * float(eats[truth != EAT].double().mean()),
-        "edible_left": 100 * float((~eats[truth == EAT]).double().mean()),
+        "regret": float(best_reward - reward(probabilities, y_test).mean()),
+        "poisonous_eaten": 100 * float(eats[y_test != EAT].double().mean()),
+        "edible_left": 100 * float((~eats[y_test == EAT]).double().mean()),
     }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
     rows = [
-        [name, with_error(of["regret"], 3), with_error(of["poisonous_eaten"], 2), with_error(of["edible_left"], 2)]
-        for name, of in found["numbers"]["ways"].items()
+        [
+            name,
+            format_with_error(scores["regret"], 3),
+            format_with_error(scores["poisonous_eaten"], 2),
+            format_with_error(scores["edible_left"], 2),
+        ]
+        for name, scores in result["numbers"]["ways"].items()
     ]
-    heads = ("learned from", "regret a mushroom", "poisonous eaten %", "edible left %")
-    never = ", ".join(f"{many} ({name})" for name, many in found["numbers"]["never_eats"].items() if many)
-    says = f"Seeds that never eat, where no reward is left to follow: {never}." if never else ""
-    return [Table("A quarter of all mushrooms, which nothing was learned from", heads, rows, says=says)]
+    headers = ("learned from", "regret a mushroom", "poisonous eaten %", "edible left %")
+    never_text = ", ".join(
+        f"{seed_count} ({name})" for name, seed_count in result["numbers"]["never_eats"].items() if seed_count
+    )
+    caption = f"Seeds that never eat, where no reward is left to follow: {never_text}." if never_text else ""
+    return [ResultTable("A quarter of all mushrooms, which nothing was learned from", headers, rows, caption=caption)]
 
 
 ARTEFACT = Artefact(
     name="variational-optimisation/mushroom-policy",
-    place=21,
+    order=21,
     group="nets",
     title="A policy for mushrooms, found by rewards alone",
-    rows=("VO-41",),
+    requirements=("VO-41",),
     run=run,
     reference={"document": "reinforcement learning is what search is for; nothing is shown"},
     left_open=(
@@ -120,6 +144,6 @@ ARTEFACT = Artefact(
         "games of whole episodes are a benchmark, search_episodes",
     ),
     departures={"quick": ("1,000 mushrooms, one epoch",)},
-    takes=("some seconds", "a minute"),
+    durations=("some seconds", "a minute"),
     show=show,
 )

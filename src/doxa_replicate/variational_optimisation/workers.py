@@ -11,21 +11,21 @@ import torch
 
 import doxa
 from doxa import search
-from doxa.search.score_function import Estimator
+from doxa.search.score_function import Perturbation
 from doxa.storage.describe import describe
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.parts import kept
-from doxa_replicate.show import Shown, Table
-from doxa_replicate.variational_optimisation.nets.pictures import pictures
-from doxa_replicate.variational_optimisation.nets.trials import at_mean, dense
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.parts import cached_part
+from doxa_replicate.show import PageElement, ResultTable
+from doxa_replicate.variational_optimisation.nets.pictures import load_images
+from doxa_replicate.variational_optimisation.nets.trials import dense_net, scores_at_mean
 
-WORKERS = (1, 2, 4)
-ESTIMATORS: dict[str, Estimator] = {
+WORKER_COUNTS = (1, 2, 4)
+ESTIMATORS: dict[str, Perturbation] = {
     "weight space": search.weight_space(),
     "low rank": search.low_rank(),
     "local": search.local(),
 }
-SAME = Claim(
+SAME_FOR_ANY_WORKERS = Claim(
     "C-VO-11",
     "What is found does not depend on the number of workers",
     "the mean and the scale after the last generation, bit for bit the same for 1, 2 and 4 workers, with every "
@@ -33,27 +33,30 @@ SAME = Claim(
 )
 
 
-def run(ask: Ask) -> Numbers:
-    rows, workers = int(ask.of(256, 6400)), list(ask.of(WORKERS[:2], WORKERS))
-    told = {"net": [784, 20, 10], "rows": rows, "population": 40, "batch": 128, "workers": workers}
-    found = {
-        name: kept(
-            ask,
+def run(options: ReplicationOptions) -> Numbers:
+    rows, worker_counts = int(options.by_size(256, 6400)), list(options.by_size(WORKER_COUNTS[:2], WORKER_COUNTS))
+    settings = {"net": [784, 20, 10], "rows": rows, "population": 40, "batch": 128, "workers": worker_counts}
+    results_by_estimator = {
+        name: cached_part(
+            options,
             f"search-workers-{name.replace(' ', '-')}",
-            told | {"estimator": describe(ESTIMATORS[name])},
-            partial(_found, ask, name, rows, workers),
+            settings | {"estimator": describe(ESTIMATORS[name])},
+            partial(_train_with_workers, options, name, rows, worker_counts),
         )
-        for name in list(ESTIMATORS)[: ask.of(1, None)]
+        for name in list(ESTIMATORS)[: options.by_size(1, None)]
     }
-    same = {name: len({one["digest"] for one in own.values()}) == 1 for name, own in found.items()}
+    same_bits = {
+        name: len({outcome["digest"] for outcome in by_workers.values()}) == 1
+        for name, by_workers in results_by_estimator.items()
+    }
     return {
-        "settings": told,
+        "settings": settings,
         "seeds": [0],
-        "found": found,
+        "found": results_by_estimator,
         "verdicts": [
-            SAME.judged(
-                all(same.values()),
-                {name: "the same" if one else "not the same" for name, one in same.items()},
+            SAME_FOR_ANY_WORKERS.judge(
+                all(same_bits.values()),
+                {name: "the same" if outcome else "not the same" for name, outcome in same_bits.items()},
                 None,
                 [0],
                 "MNIST, one epoch, processes of one machine; torchrun and Ray are held to it by tests",
@@ -62,14 +65,16 @@ def run(ask: Ask) -> Numbers:
     }
 
 
-def _found(ask: Ask, name: str, rows: int, crews: Sequence[int]) -> dict[str, Any]:
-    x, y = (part[:rows] for part in pictures(ask, "MNIST").train)
-    found = {}
-    for workers in crews:
-        ask.say(f"{name}, {workers} workers")
+def _train_with_workers(
+    options: ReplicationOptions, name: str, rows: int, worker_counts: Sequence[int]
+) -> dict[str, Any]:
+    x, y = (part[:rows] for part in load_images(options, "MNIST").train)
+    by_workers = {}
+    for workers in worker_counts:
+        options.say(f"{name}, {workers} workers")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            net = dense((20,))
+            net = dense_net((20,))
         rate = 0.0 if name == "low rank" else 0.1
         learner = search.learner(ESTIMATORS[name], size=40, scale_rate=rate, engine=search.engines.pool(workers))
         belief = doxa.fit(
@@ -82,36 +87,36 @@ def _found(ask: Ask, name: str, rows: int, crews: Sequence[int]) -> dict[str, An
             seed=0,
             progress=False,
         )
-        found[str(workers)] = {"digest": digest(belief.posterior), **at_mean(belief, (x, y))}
-    return found
+        by_workers[str(workers)] = {"digest": posterior_digest(belief.posterior), **scores_at_mean(belief, (x, y))}
+    return by_workers
 
 
-def digest(posterior: Any) -> str:
+def posterior_digest(posterior: Any) -> str:
     """The bits of mean and scale, in short."""
     return hashlib.sha256(torch.cat([posterior.mean, posterior.scale]).numpy().tobytes()).hexdigest()[:16]
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
     rows = [
-        [name, workers, own["digest"], f"{own['accuracy']:.2f}"]
-        for name, of in found["numbers"]["found"].items()
-        for workers, own in of.items()
+        [name, workers, outcome["digest"], f"{outcome['accuracy']:.2f}"]
+        for name, by_workers in result["numbers"]["found"].items()
+        for workers, outcome in by_workers.items()
     ]
-    heads = ("perturbations", "workers", "bits of mean and scale", "accuracy %, rows learned from")
-    return [Table("What was found", heads, rows, words=3)]
+    headers = ("perturbations", "workers", "bits of mean and scale", "accuracy %, rows learned from")
+    return [ResultTable("What was found", headers, rows, text_columns=3)]
 
 
 ARTEFACT = Artefact(
     name="variational-optimisation/workers",
-    place=22,
+    order=22,
     group="nets",
     title="The same search, whoever evaluates",
-    rows=("VO-03", "VO-09"),
+    requirements=("VO-03", "VO-09"),
     run=run,
-    claims=(SAME,),
+    claims=(SAME_FOR_ANY_WORKERS,),
     reference={"document": "workers share seeds and fitness, and rebuild every perturbation"},
     left_open=("net and data: 784-20-10 on MNIST, N = 40, 128 rows a generation",),
     departures={"quick": ("256 rows, one and two workers, weight space alone",)},
-    takes=("some seconds", "three minutes"),
+    durations=("some seconds", "three minutes"),
     show=show,
 )

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 
 from doxa.priors import scale_mixture
-from doxa_replicate.contract import Artefact, Ask, Numbers
-from doxa_replicate.show import Chart, Line, Shown, Table
+from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
+from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 
 WIDE, NARROW, SHARE = (0, 1, 2), (6, 7, 8), 0.5  # −log of both scales, and the share of the wide one
 
 
-def run(ask: Ask) -> Numbers:
-    w = torch.linspace(-0.02, 0.02, ask.of(101, 401), dtype=torch.float64)
+def run(options: ReplicationOptions) -> Numbers:
+    w = torch.linspace(-0.02, 0.02, options.by_size(101, 401), dtype=torch.float64)
     curves = {}
     for wide in WIDE:
         for narrow in NARROW:
@@ -29,14 +29,14 @@ def run(ask: Ask) -> Numbers:
     return {"settings": {"wide": WIDE, "narrow": NARROW, "share": SHARE}, "w": w, "curves": curves}
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    numbers = found["numbers"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    numbers = result["numbers"]
     lines = [
-        Line(
-            _named(wide, narrow),
+        ChartLine(
+            _line_name(wide, narrow),
             numbers["w"],
             numbers["curves"][f"{wide}, {narrow}"]["density"],
-            like=None if wide == WIDE[0] else _named(WIDE[0], narrow),
+            like=None if wide == WIDE[0] else _line_name(WIDE[0], narrow),
         )
         for narrow in NARROW
         for wide in WIDE
@@ -44,24 +44,24 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
     peaks = [
         [str(wide), *(f"{numbers['curves'][f'{wide}, {narrow}']['peak']:.2f}" for narrow in NARROW)] for wide in WIDE
     ]
-    says = "The narrow Gaussian alone decides the peak; the wide one is the foot, too low to be seen beside it."
-    feet = "On a logarithmic axis the feet are seen: each is half the wide Gaussian, whatever the narrow one is."
+    caption = "The narrow Gaussian alone decides the peak; the wide one is the foot, too low to be seen beside it."
+    log_caption = "On a logarithmic axis the feet are seen: each is half the wide Gaussian, whatever the narrow one is."
     return [
-        Chart("Densities", says, "weight", "density", lines),
-        Chart("The same, down to the feet", feet, "weight", "density", lines, log_y=True),
-        Table("Height of the peak", ("−log σ₁", *(f"−log σ₂ = {narrow}" for narrow in NARROW)), peaks),
+        Chart("Densities", caption, "weight", "density", lines),
+        Chart("The same, down to the feet", log_caption, "weight", "density", lines, log_y=True),
+        ResultTable("Height of the peak", ("−log σ₁", *(f"−log σ₂ = {narrow}" for narrow in NARROW)), peaks),
     ]
 
 
-def _named(wide: int, narrow: int) -> str:
+def _line_name(wide: int, narrow: int) -> str:
     return f"−log σ₁ = {wide}, −log σ₂ = {narrow}"
 
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-2",
-    place=2,
+    order=2,
     title="Scale mixtures of two Gaussians: the narrow one nearly alone decides how high the peak is",
-    rows=("WU-13",),
+    requirements=("WU-13",),
     run=run,
     reference={
         "peak by −log σ₁ (down) and −log σ₂ (across)": {
@@ -71,7 +71,7 @@ ARTEFACT = Artefact(
         },
         "note": "the document prints no numbers: peaks worked out from its settings, (0.5/wide + 0.5/narrow)/√(2π)",
     },
-    takes=("a second", "a second"),
+    durations=("a second", "a second"),
     show=show,
     group="priors",
 )

@@ -10,9 +10,9 @@ import torch
 
 from doxa.contracts import Prior
 from doxa.priors import gaussian, laplace, scale_mixture
-from doxa.report.numbers import with_error
-from doxa_replicate.contract import Artefact, Ask, Numbers
-from doxa_replicate.show import Chart, Line, Shown, Table
+from doxa.report.numbers import format_with_error
+from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
+from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 
 PRIORS: dict[str, Prior] = {
     "Gaussian": gaussian(1.0),
@@ -22,43 +22,43 @@ PRIORS: dict[str, Prior] = {
 NEAR, TAIL, FAR = (0.05, 0.15), 2.0, 60.0
 
 
-def mass(prior: Prior, low: float, high: float) -> float:
+def mass_between(prior: Prior, low: float, high: float) -> float:
     """The probability that |w| lies between, by the trapezoidal rule, as fine near zero as the narrow Gaussian asks."""
-    finest = torch.logspace(-9, math.log10(high), 200_001, dtype=torch.float64)
-    w = torch.cat([torch.full((1,), low, dtype=torch.float64), finest[finest > low]])
+    grid = torch.logspace(-9, math.log10(high), 200_001, dtype=torch.float64)
+    w = torch.cat([torch.full((1,), low, dtype=torch.float64), grid[grid > low]])
     return 2 * float(torch.trapezoid(prior.log_prob(w).exp(), w))
 
 
-def run(ask: Ask) -> Numbers:
-    w = torch.linspace(-3, 3, ask.of(101, 601), dtype=torch.float64)
+def run(options: ReplicationOptions) -> Numbers:
+    w = torch.linspace(-3, 3, options.by_size(101, 601), dtype=torch.float64)
     curves = {}
     for name, prior in PRIORS.items():
-        within = {f"{d:g}": mass(prior, 0.0, d) for d in NEAR}
-        curves[name] = {"density": prior.log_prob(w).exp(), "within": within, "beyond": mass(prior, TAIL, FAR)}
+        within = {f"{d:g}": mass_between(prior, 0.0, d) for d in NEAR}
+        curves[name] = {"density": prior.log_prob(w).exp(), "within": within, "beyond": mass_between(prior, TAIL, FAR)}
     return {"settings": {"near": NEAR, "tail": TAIL}, "w": w, "curves": curves}
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    curves = found["numbers"]["curves"]
-    lines = [Line(name, found["numbers"]["w"], curve["density"]) for name, curve in curves.items()]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    curves = result["numbers"]["curves"]
+    lines = [ChartLine(name, result["numbers"]["w"], curve["density"]) for name, curve in curves.items()]
     near = [f"{d:g}" for d in NEAR]
     rows = [
-        [name, *(f"{curve['within'][d]:.2f}" for d in near), with_error(curve["beyond"])]
+        [name, *(f"{curve['within'][d]:.2f}" for d in near), format_with_error(curve["beyond"])]
         for name, curve in curves.items()
     ]
-    heads = ("prior", *(f"P(|w| < {d})" for d in near), f"P(|w| > {TAIL:g})")
-    says = "The mixture has the most mass at zero, and as thick a foot as half a standard Gaussian."
+    headers = ("prior", *(f"P(|w| < {d})" for d in near), f"P(|w| > {TAIL:g})")
+    caption = "The mixture has the most mass at zero, and as thick a foot as half a standard Gaussian."
     return [
-        Chart("Densities", says, "weight", "density", lines, y_limits=(0, 4)),
-        Table("Mass near zero and in the tails", heads, rows),
+        Chart("Densities", caption, "weight", "density", lines, y_limits=(0, 4)),
+        ResultTable("Mass near zero and in the tails", headers, rows),
     ]
 
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-3",
-    place=3,
+    order=3,
     title="Three priors: the mixture has more mass at zero than Laplace, and more in the tails",
-    rows=("WU-14",),
+    requirements=("WU-14",),
     run=run,
     reference={
         "document": "Laplace is said to have more mass around zero than the mixture, and less in the tails",
@@ -69,7 +69,7 @@ ARTEFACT = Artefact(
         "note": "the document prints no numbers: probabilities worked out for the scales it trains with",
     },
     left_open=("which scales were drawn: those of its MNIST runs were taken, N(0, 1), (0, 7) at a half, b = 0.15",),
-    takes=("a second", "a second"),
+    durations=("a second", "a second"),
     show=show,
     group="priors",
 )

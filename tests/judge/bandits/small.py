@@ -86,8 +86,8 @@ RULES: dict[str, Any] = {
 }
 
 
-def played(agents: Any, **more: Any) -> list[bandits.Outcome]:
-    return bandits.play([net(agent.seed) for agent in agents], bandit(), agents, **{**RULES, **more})
+def play_small(agents: Any, **options: Any) -> list[bandits.Outcome]:
+    return bandits.play([net(agent.seed) for agent in agents], bandit(), agents, **{**RULES, **options})
 
 
 def numbers(outcome: bandits.Outcome) -> list[Tensor]:

@@ -23,12 +23,12 @@ def test_quantiles_are_student_s(q: float, freedom: int) -> None:
 def test_pairs_have_student_s_interval() -> None:
     source = np.random.default_rng(0)
     a, b = source.normal(size=7), source.normal(size=7)
-    found = paired(a.tolist(), b.tolist())
+    difference = paired(a.tolist(), b.tolist())
     low, high = scipy.stats.ttest_rel(a, b).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-5)
-    assert found.mean == pytest.approx((a - b).mean())
-    assert found.se == pytest.approx(scipy.stats.sem(a - b))
-    assert found.won == pytest.approx((a < b).mean())
+    assert (difference.low, difference.high) == pytest.approx((low, high), rel=1e-5)
+    assert difference.mean == pytest.approx((a - b).mean())
+    assert difference.se == pytest.approx(scipy.stats.sem(a - b))
+    assert difference.won == pytest.approx((a < b).mean())
     assert paired([1, 2, 3], [1, 3, 2]).won == 0.5
     with pytest.raises(BadInput, match="two seeds or more"):
         paired([1.0], [2.0])
@@ -36,10 +36,10 @@ def test_pairs_have_student_s_interval() -> None:
 
 def test_the_line_is_that_of_least_squares() -> None:
     y = torch.cat([torch.full((50,), 7.0), torch.arange(50) * 0.3 + torch.sin(torch.arange(50))])
-    right = scipy.stats.linregress(range(50), y[50:])
-    found = slope(y)
-    assert found.slope == pytest.approx(right.slope, rel=1e-6)
-    assert found.r2 == pytest.approx(right.rvalue**2, rel=1e-6)
+    expected = scipy.stats.linregress(range(50), y[50:])
+    fit = slope(y)
+    assert fit.slope == pytest.approx(expected.slope, rel=1e-6)
+    assert fit.r2 == pytest.approx(expected.rvalue**2, rel=1e-6)
     assert slope(torch.ones(10)).r2 == 1.0
     assert slope(torch.ones(10)).slope == 0.0
     with pytest.raises(BadInput, match="share"):
@@ -50,8 +50,8 @@ def test_the_line_is_that_of_least_squares() -> None:
 
 def test_the_slope_of_a_thin_curve_is_that_of_the_curve() -> None:
     curve = [0.3 * t for t in range(10_000)]
-    at, values = thinned(curve, 100)
-    assert slope(values, steps=at).slope == pytest.approx(slope(curve).slope) == pytest.approx(0.3)
+    steps, values = thinned(curve, 100)
+    assert slope(values, steps=steps).slope == pytest.approx(slope(curve).slope) == pytest.approx(0.3)
     far = [1e8 + 0.5 * t for t in range(100)]
     assert slope(far).slope == pytest.approx(0.5), "lists keep double precision"
     assert float(thinned([16777217.0])[1]) == 16777217.0
@@ -61,11 +61,11 @@ def test_the_slope_of_a_thin_curve_is_that_of_the_curve() -> None:
 
 @pytest.mark.parametrize("length", [1, 3, 250, 251, 50_000])
 def test_a_thin_curve_ends_where_the_curve_does(length: int) -> None:
-    at, values = thinned(torch.arange(1, length + 1), 250)
-    assert len(at) == min(length, 250)
-    assert torch.equal(at, values), "values lie at their steps"
-    assert int(at[-1]) == length
-    assert bool((at.diff() > 0).all())
-    gaps = at.diff().double()
+    steps, values = thinned(torch.arange(1, length + 1), 250)
+    assert len(steps) == min(length, 250)
+    assert torch.equal(steps, values), "values lie at their steps"
+    assert int(steps[-1]) == length
+    assert bool((steps.diff() > 0).all())
+    gaps = steps.diff().double()
     assert len(gaps) == 0 or float(gaps.max() - gaps.min()) <= 1
     assert not math.isnan(float(values[-1]))

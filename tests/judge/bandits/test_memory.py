@@ -23,14 +23,14 @@ def test_the_memory_holds_the_latest(pushes: int) -> None:
     count = int(replay.count(torch.tensor([pushes - 1])))
     assert count == min(pushes, size)
     for k in range(agents):
-        kept = zip(replay.cells[k, :count].tolist(), replay.rewards[k, :count].tolist(), strict=True)
-        assert sorted(kept) == sorted(last[k])
+        stored = zip(replay.cells[k, :count].tolist(), replay.rewards[k, :count].tolist(), strict=True)
+        assert sorted(stored) == sorted(last[k])
 
 
 def test_places_are_each_agent_s_own() -> None:
     replay = Replay(2, 4, torch.zeros(1))
     replay.cells[:] = torch.arange(8).view(2, 4)
     replay.rewards[:] = -torch.arange(8.0).view(2, 4)
-    cells, rewards = replay.at(torch.tensor([1, 0, 1]), torch.tensor([[0, 3], [2, 2], [1, 0]]))
+    cells, rewards = replay.look_up(torch.tensor([1, 0, 1]), torch.tensor([[0, 3], [2, 2], [1, 0]]))
     assert cells.tolist() == [[4, 7], [2, 2], [5, 4]]
     assert rewards.tolist() == [[-4, -7], [-2, -2], [-5, -4]]

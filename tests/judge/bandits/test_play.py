@@ -11,18 +11,18 @@ import torch
 from torch import nn
 
 from doxa import bandits, learners, likelihoods, priors, rates
+from doxa.bandits.agent_context import BATCH_STREAM
 from doxa.bandits.game import Game
-from doxa.bandits.scene import BATCHES
 from doxa.errors import BadInput, Interrupted
 from doxa.gradients.variational import VariationalGradient
 from doxa.random.keys import seed_of
 from doxa.random.philox import Stream, fill_uniform
-from judge.bandits.small import LEARNERS, PAIRS, POLICIES, RULES, bandit, net, numbers, played
+from judge.bandits.small import LEARNERS, PAIRS, POLICIES, RULES, bandit, net, numbers, play_small
 
 CURIOUS = bandits.greedy(0.0), bandits.greedy(0.5), bandits.greedy(1.0)
 
 
-def three(learner: str, policy: str) -> list[bandits.agent]:
+def three_agents(learner: str, policy: str) -> list[bandits.agent]:
     """Agents that differ in what agents of one program may."""
     rate = rates.step(0.03, every=4)
     return [
@@ -36,27 +36,27 @@ def test_policies_of_one_kind_keep_their_own_numbers() -> None:
     """One draw beside three, one ε beside another: each as alone."""
     for learner, policies in (("mixture", (bandits.thompson(1), bandits.thompson(3))), ("point", CURIOUS)):
         agents = [bandits.agent(LEARNERS[learner], policy, seed=5, lr=0.01) for policy in policies]
-        for agent, found in zip(agents, played(agents, steps=40), strict=True):
-            assert torch.equal(found.taken, played([agent], steps=40)[0].taken)
+        for agent, outcome in zip(agents, play_small(agents, steps=40), strict=True):
+            assert torch.equal(outcome.taken, play_small([agent], steps=40)[0].taken)
 
 
 @pytest.mark.parametrize(("learner", "policy"), PAIRS)
 def test_an_agent_is_what_it_is_alone(learner: str, policy: str) -> None:
-    agents = three(learner, policy)
-    for agent, found in zip(agents, played(agents), strict=True):
-        (alone,) = played([agent])
-        assert torch.equal(found.taken, alone.taken)
-        assert torch.equal(found.regret, alone.regret)
-        for one, other in zip(numbers(found), numbers(alone), strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)
+    agents = three_agents(learner, policy)
+    for agent, outcome in zip(agents, play_small(agents), strict=True):
+        (alone,) = play_small([agent])
+        assert torch.equal(outcome.taken, alone.taken)
+        assert torch.equal(outcome.regret, alone.regret)
+        for numbers_together, numbers_alone in zip(numbers(outcome), numbers(alone), strict=True):
+            torch.testing.assert_close(numbers_together, numbers_alone, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize(
     ("learner", "policy"), [("point", "curious"), ("local", "thompson"), ("point", "neural linear")]
 )
 def test_a_game_resumes_to_the_bit(learner: str, policy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    agents = three(learner, policy)
-    whole = played(agents, checkpoint=tmp_path / "whole")
+    agents = three_agents(learner, policy)
+    uninterrupted = play_small(agents, checkpoint=tmp_path / "whole")
     turn, left = Game._act, [7]
 
     def interrupting(game: Game, *args: Any) -> None:
@@ -67,95 +67,98 @@ def test_a_game_resumes_to_the_bit(learner: str, policy: str, monkeypatch: pytes
 
     monkeypatch.setattr(Game, "_act", interrupting)
     with pytest.raises(Interrupted, match="step 7 of 12"):
-        played(agents, checkpoint=tmp_path / "cut")
-    found = played(agents, checkpoint=tmp_path / "cut", resume=True)
-    for one, other in zip(found, whole, strict=True):
+        play_small(agents, checkpoint=tmp_path / "cut")
+    resumed = play_small(agents, checkpoint=tmp_path / "cut", resume=True)
+    for one, other in zip(resumed, uninterrupted, strict=True):
         assert torch.equal(one.taken, other.taken)
         assert all(torch.equal(a, b) for a, b in zip(numbers(one), numbers(other), strict=True))
     files = [(tmp_path / name / "checkpoint.doxa").read_bytes() for name in ("whole", "cut")]
     assert files[0] == files[1]
     # A finished game is only read.
-    again = played(agents, checkpoint=tmp_path / "cut", resume=True)
-    assert all(torch.equal(a.taken, b.taken) for a, b in zip(again, whole, strict=True))
+    again = play_small(agents, checkpoint=tmp_path / "cut", resume=True)
+    assert all(torch.equal(a.taken, b.taken) for a, b in zip(again, uninterrupted, strict=True))
 
 
 def test_agents_of_several_kinds_play_part_by_part(tmp_path: Path) -> None:
-    mixed = [
+    agents = [
         bandits.agent(LEARNERS[one], POLICIES[p], seed=3) for one, p in (("point", "greedy"), ("local", "thompson"))
     ]
-    found = played(mixed, checkpoint=tmp_path)
+    outcomes = play_small(agents, checkpoint=tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["part-0", "part-1"]
-    for agent, outcome in zip(mixed, found, strict=True):
+    for agent, outcome in zip(agents, outcomes, strict=True):
         assert outcome.agent is agent
-        assert torch.equal(outcome.taken, played([agent])[0].taken)
-        assert torch.equal(outcome.rows, found[0].rows), "agents of a seed meet the same"
-        assert torch.equal(outcome.pays, found[0].pays)
+        assert torch.equal(outcome.taken, play_small([agent])[0].taken)
+        assert torch.equal(outcome.rows, outcomes[0].rows), "agents of a seed meet the same"
+        assert torch.equal(outcome.pays, outcomes[0].pays)
 
 
 def test_a_game_is_the_plain_loop() -> None:
     """Written out with a list for a memory and torch's own Adam, for a greedy agent that starts with little."""
     game, memory, batch, updates, steps, scale, sigma = bandit(), 6, 5, 3, 20, 1.7, 0.5
     agent = bandits.agent(learners.point(), bandits.greedy(), seed=4, lr=rates.step(0.05, every=8), reward_scale=scale)
-    (found,) = played([agent], steps=steps, memory=memory, prefill=4, batch_size=batch, updates=updates)
+    (outcome,) = play_small([agent], steps=steps, memory=memory, prefill=4, batch_size=batch, updates=updates)
     episode = game.episode(4, steps + 4)
-    one = net(4)
-    adam = torch.optim.Adam(one.parameters())
-    seen: list[tuple[torch.Tensor, float]] = [
-        (game.inputs[3 * episode.rows[t] + episode.blind[t]].double(), float(episode.pays[t, episode.blind[t]]))
+    plain_net = net(4)
+    adam = torch.optim.Adam(plain_net.parameters())
+    memory_list: list[tuple[torch.Tensor, float]] = [
+        (
+            game.inputs[3 * episode.rows[t] + episode.random_actions[t]].double(),
+            float(episode.pays[t, episode.random_actions[t]]),
+        )
         for t in range(4)
     ]
     lost, taken = 0.0, []
     for t in range(steps):
         row, pays = int(episode.rows[4 + t]), episode.pays[4 + t].tolist()
         offers = [game.inputs[3 * row + a].double() for a in range(3)]
-        values = [float(one(offer[None]).detach()) for offer in offers]
+        values = [float(plain_net(offer[None]).detach()) for offer in offers]
         action = values.index(max(values))
         taken.append(action)
         expected = game.expected[row].tolist()
         lost += pays[expected.index(max(expected))] - pays[action]
-        assert float(found.regret[t]) == pytest.approx(lost, rel=1e-6, abs=1e-6)
+        assert float(outcome.regret[t]) == pytest.approx(lost, rel=1e-6, abs=1e-6)
         thing = offers[action], pays[action]
-        if len(seen) < memory:
-            seen.append(thing)
+        if len(memory_list) < memory:
+            memory_list.append(thing)
         else:
-            seen[(4 + t) % memory] = thing
+            memory_list[(4 + t) % memory] = thing
         u = torch.empty(1, updates * batch)
-        fill_uniform(u, Stream(torch.tensor([seed_of((4, "net", 0))]), t, BATCHES))
-        places = (u[0] * len(seen)).long().view(updates, batch).tolist()
+        fill_uniform(u, Stream(torch.tensor([seed_of((4, "net", 0))]), t, BATCH_STREAM))
+        places = (u[0] * len(memory_list)).long().view(updates, batch).tolist()
         for group in adam.param_groups:
             group["lr"] = 0.05 * 0.5 ** (t // 8)
-        for own in places:
-            x = torch.stack([seen[i][0] for i in own])
-            r = torch.tensor([seen[i][1] / scale for i in own], dtype=torch.float64)
-            loss = (0.5 * ((one(x)[:, 0] - r) / sigma).square()).mean()
+        for minibatch in places:
+            x = torch.stack([memory_list[i][0] for i in minibatch])
+            r = torch.tensor([memory_list[i][1] / scale for i in minibatch], dtype=torch.float64)
+            loss = (0.5 * ((plain_net(x)[:, 0] - r) / sigma).square()).mean()
             adam.zero_grad()
             loss.backward()
             adam.step()
-    assert found.taken.tolist() == taken
-    assert found.belief is not None
-    flat = torch.cat([p.detach().reshape(-1) for p in one.parameters()])
-    torch.testing.assert_close(found.belief.posterior.mean, flat, rtol=1e-6, atol=1e-8)
+    assert outcome.taken.tolist() == taken
+    assert outcome.belief is not None
+    flat = torch.cat([p.detach().reshape(-1) for p in plain_net.parameters()])
+    torch.testing.assert_close(outcome.belief.posterior.mean, flat, rtol=1e-6, atol=1e-8)
 
 
 def test_the_kl_is_weighed_by_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """The free energy of the memory: KL over as many things as there are, 1/4096 once it is full as the document's."""
-    seen: list[float] = []
+    kl_weights: list[float] = []
     evaluate = VariationalGradient.evaluate
 
     def watched(gradient: Any, batch: Any, context: Any) -> Any:
-        seen.append(float(context.kl_weight[0]))
+        kl_weights.append(float(context.kl_weight[0]))
         return evaluate(gradient, batch, context)
 
     monkeypatch.setattr(VariationalGradient, "evaluate", watched)
-    played([bandits.agent(LEARNERS["local"], bandits.thompson())], steps=6, memory=10, prefill=7, updates=1)
-    assert seen == pytest.approx([1 / n for n in (8, 9, 10, 10, 10, 10)])
+    play_small([bandits.agent(LEARNERS["local"], bandits.thompson())], steps=6, memory=10, prefill=7, updates=1)
+    assert kl_weights == pytest.approx([1 / n for n in (8, 9, 10, 10, 10, 10)])
 
 
 def test_learning_pays() -> None:
     agents = [bandits.agent(LEARNERS["point"], bandits.greedy(), seed=s, lr=0.02) for s in range(3)]
-    apart = {"steps": 300, "updates": 8, "memory": 100}
-    taught = played(agents, **apart)
-    ignorant = played(agents, **{**apart, "updates": 0})
+    options = {"steps": 300, "updates": 8, "memory": 100}
+    taught = play_small(agents, **options)
+    ignorant = play_small(agents, **{**options, "updates": 0})
     for one, other in zip(taught, ignorant, strict=True):
         assert float(one.expected_regret[-1]) < 0.5 * float(other.expected_regret[-1])
 
@@ -163,32 +166,32 @@ def test_learning_pays() -> None:
 def test_one_that_diverges_rests_and_the_others_go_on() -> None:
     agents = [bandits.agent(LEARNERS["point"], bandits.greedy(), seed=0, lr=lr) for lr in (1e308, 0.01)]
     with pytest.warns(UserWarning, match="diverged and learns no more"):
-        bad, good = played(agents)
+        bad, good = play_small(agents)
     assert bad.trouble is not None
     assert good.trouble is None
-    (alone,) = played(agents[1:])
+    (alone,) = play_small(agents[1:])
     assert torch.equal(good.taken, alone.taken)
 
 
 def test_accounts_against_a_plain_count() -> None:
-    (found,) = played([bandits.agent(LEARNERS["point"], bandits.greedy(0.5))], steps=200)
-    best = [max(range(3), key=lambda a, r=row: float(bandit().expected[r, a])) for row in found.rows.tolist()]
-    taken = found.taken.tolist()
+    (outcome,) = play_small([bandits.agent(LEARNERS["point"], bandits.greedy(0.5))], steps=200)
+    best = [max(range(3), key=lambda a, r=row: float(bandit().expected[r, a])) for row in outcome.rows.tolist()]
+    taken = outcome.taken.tolist()
     wrong, missed, expected = 0, 0, 0.0
-    for t, (b, a, row) in enumerate(zip(best, taken, found.rows.tolist(), strict=True)):
+    for t, (b, a, row) in enumerate(zip(best, taken, outcome.rows.tolist(), strict=True)):
         wrong, missed = wrong + (a == 1 and b != 1), missed + (a != 1 and b == 1)
         expected += float(bandit().expected[row, b] - bandit().expected[row, a])
-        assert int(found.false_positives("b")[t]) == wrong
-        assert int(found.false_negatives("b")[t]) == missed
-    assert float(found.expected_regret[-1]) == pytest.approx(expected, rel=1e-5)
+        assert int(outcome.false_positives("b")[t]) == wrong
+        assert int(outcome.false_negatives("b")[t]) == missed
+    assert float(outcome.expected_regret[-1]) == pytest.approx(expected, rel=1e-5)
     with pytest.raises(BadInput, match="window"):
-        found.rates("b", 0)
-    shares = found.rates("b", 50)
+        outcome.rates("b", 0)
+    shares = outcome.rates("b", 50)
     for w in range(4):
         pairs = list(zip(best, taken, strict=True))[50 * w : 50 * w + 50]
         assert float(shares["all"][w]) == pytest.approx(sum(a == 1 for _, a in pairs) / 50)
-        for name, own in (("best", [a for b, a in pairs if b == 1]), ("not_best", [a for b, a in pairs if b != 1])):
-            assert float(shares[name][w]) == pytest.approx(sum(a == 1 for a in own) / len(own))
+        for name, actions in (("best", [a for b, a in pairs if b == 1]), ("not_best", [a for b, a in pairs if b != 1])):
+            assert float(shares[name][w]) == pytest.approx(sum(a == 1 for a in actions) / len(actions))
 
 
 def test_bad_input_is_told_why(tmp_path: Path) -> None:
@@ -199,9 +202,9 @@ def test_bad_input_is_told_why(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="2 nets for 1 agents"):
         bandits.play([net(), net()], bandit(), [agent], **RULES)
     with pytest.raises(BadInput, match="no more can be remembered"):
-        played([agent], prefill=21)
+        play_small([agent], prefill=21)
     with pytest.raises(BadInput, match="steps must be at least 1"):
-        played([agent], steps=0)
+        play_small([agent], steps=0)
     with pytest.raises(BadInput, match="policy must be"):
         bandits.agent(learners.point(), wrong["policy"])
     with pytest.raises(BadInput, match="learner must be"):
@@ -209,22 +212,22 @@ def test_bad_input_is_told_why(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="reward_scale"):
         bandits.agent(learners.point(), bandits.greedy(), reward_scale=0.0)
     with pytest.raises(BadInput, match="optimiser"):
-        played([agent], optimiser=wrong["optimiser"])
+        play_small([agent], optimiser=wrong["optimiser"])
     with pytest.raises(BadInput, match="cannot run"):
         bandits.play(net(inputs=5), bandit(), [agent], **RULES)
     with pytest.raises(BadInput, match="no action 'z'"):
-        played([agent])[0].taking("z")
+        play_small([agent])[0].taking("z")
     with pytest.raises(BadInput, match="pass checkpoint="):
-        played([agent], resume=True)
-    played([agent], checkpoint=tmp_path)
+        play_small([agent], resume=True)
+    play_small([agent], checkpoint=tmp_path)
     with pytest.raises(BadInput, match="already holds a game"):
-        played([agent], checkpoint=tmp_path)
+        play_small([agent], checkpoint=tmp_path)
     with pytest.raises(BadInput, match="other settings \\(updates\\)"):
-        played([agent], checkpoint=tmp_path, resume=True, updates=3)
+        play_small([agent], checkpoint=tmp_path, resume=True, updates=3)
     with pytest.warns(UserWarning, match="the same in everything"):
-        played([agent, bandits.agent(LEARNERS["point"], bandits.greedy())], steps=1)
+        play_small([agent, bandits.agent(LEARNERS["point"], bandits.greedy())], steps=1)
     with pytest.raises(BadInput, match="negative"):
-        played([bandits.agent(LEARNERS["point"], bandits.greedy(), lr=lambda moment: -1.0)])
+        play_small([bandits.agent(LEARNERS["point"], bandits.greedy(), lr=lambda moment: -1.0)])
     with pytest.raises(BadInput, match="targets have shape"):
         bandits.play(nn.Linear(7, 2).double(), bandit(), [agent], **RULES)
     with pytest.raises(BadInput):
@@ -242,4 +245,4 @@ def test_bad_input_is_told_why(tmp_path: Path) -> None:
 )
 def test_learners_that_keep_their_way_do_not_play(learner: Any) -> None:
     with pytest.raises(BadInput, match=r"an agent acts on what it believes now.*use point"):
-        played([bandits.agent(learner, bandits.greedy())])
+        play_small([bandits.agent(learner, bandits.greedy())])

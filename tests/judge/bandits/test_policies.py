@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from doxa import bandits, learners, likelihoods, optimisers, posteriors, priors
-from doxa.bandits.game import Rules
-from doxa.bandits.play import begun
-from doxa.bandits.scene import DRAWS
+from doxa.bandits.agent_context import DRAW_STREAMS
+from doxa.bandits.game import GameSettings
+from doxa.bandits.play import start_game
 from doxa.errors import BadInput
 from doxa.random.philox import Stream, fill_normals
 from doxa.training.members import Member
@@ -25,33 +25,33 @@ def test_every_policy_has_an_example_under_the_laws() -> None:
 
 def test_who_knows_all_regrets_nothing() -> None:
     for policy in (bandits.greedy(), bandits.thompson(2)):
-        (found,) = bandits.play(Knows(), known(), [bandits.agent(learners.point(), policy)], **FROZEN)
-        assert not bool(found.regret.any())
-        assert not bool(found.expected_regret.any())
+        (outcome,) = bandits.play(Knows(), known(), [bandits.agent(learners.point(), policy)], **FROZEN)
+        assert not bool(outcome.regret.any())
+        assert not bool(outcome.expected_regret.any())
 
 
 def test_a_curious_agent_that_knows_all_regrets_in_proportion() -> None:
     """Slope ε · E[regret of a random act], within four standard errors, on a straight line."""
     game = known()
     agents = [bandits.agent(learners.point(), bandits.greedy(e), seed=s) for e in (0.05, 0.5) for s in range(4)]
-    found = bandits.play(Knows(), game, agents, **FROZEN)
+    outcomes = bandits.play(Knows(), game, agents, **FROZEN)
     lost = game.expected.amax(1, keepdim=True) - game.expected
-    for outcome in found:
+    for outcome in outcomes:
         epsilon = outcome.agent.policy.epsilon
-        right, variance = epsilon * game.blind_regret, epsilon * float(lost.square().mean())
+        expected, variance = epsilon * game.blind_regret, epsilon * float(lost.square().mean())
         mean = float(outcome.expected_regret[-1]) / FROZEN["steps"]
-        assert abs(mean - right) < 4 * (variance / FROZEN["steps"]) ** 0.5
-    curve = torch.stack([o.expected_regret for o in found[4:]]).mean(0)
+        assert abs(mean - expected) < 4 * (variance / FROZEN["steps"]) ** 0.5
+    curve = torch.stack([o.expected_regret for o in outcomes[4:]]).mean(0)
     line = bandits.slope(curve)
     assert line.r2 > 0.99
     assert line.slope == pytest.approx(0.5 * game.blind_regret, rel=0.15)
 
 
 def test_a_curious_agent_is_curious_in_every_action_alike() -> None:
-    (found,) = bandits.play(
+    (outcome,) = bandits.play(
         net(), bandit(), [bandits.agent(LEARNERS["point"], bandits.greedy(1.0))], **{**FROZEN, "steps": 3000}
     )
-    counts = found.taken.bincount(minlength=3).double()
+    counts = outcome.taken.bincount(minlength=3).double()
     assert float((counts - 1000).abs().max()) < 4 * (3000 * 2 / 9) ** 0.5
 
 
@@ -74,14 +74,14 @@ class Biases(nn.Module):
 @pytest.mark.parametrize(("draws", "gap"), [(1, 0.5), (2, 0.5), (1, 2.0)])
 def test_thompson_takes_an_action_as_often_as_it_is_best(draws: int, gap: float) -> None:
     """With independent N(±gap/2, 1) beliefs of two actions: P = Φ(gap √S / √2)."""
-    one = Biases()
-    nn.init.constant_(one.values.weight, gap / 2)
-    one.values.weight.data[0, 1] *= -1
+    biases = Biases()
+    nn.init.constant_(biases.values.weight, gap / 2)
+    biases.values.weight.data[0, 1] *= -1
     learner = learners.variational(priors.gaussian(1.0), posterior=posteriors.mean_field(scale=1.0))
-    (found,) = bandits.play(one, NOTHING, [bandits.agent(learner, bandits.thompson(draws))], **FROZEN)
-    right = 0.5 * (1 + torch.erf(torch.tensor(gap * draws**0.5 / 2)))
-    share = float((found.taken == 0).double().mean())
-    assert abs(share - float(right)) < 4 * float((right * (1 - right) / FROZEN["steps"]).sqrt())
+    (outcome,) = bandits.play(biases, NOTHING, [bandits.agent(learner, bandits.thompson(draws))], **FROZEN)
+    expected = 0.5 * (1 + torch.erf(torch.tensor(gap * draws**0.5 / 2)))
+    share = float((outcome.taken == 0).double().mean())
+    assert abs(share - float(expected)) < 4 * float((expected * (1 - expected) / FROZEN["steps"]).sqrt())
 
 
 def test_thompson_of_an_ensemble_listens_to_one_member_at_a_time() -> None:
@@ -92,10 +92,10 @@ def test_thompson_of_an_ensemble_listens_to_one_member_at_a_time() -> None:
             with torch.no_grad():
                 self.values.weight.copy_(torch.tensor([[-1.0, 1.0]]))
 
-    one = Opinion()
-    one.values.weight.data.copy_(torch.tensor([[3.0, -3.0]]))
+    opinion = Opinion()
+    opinion.values.weight.data.copy_(torch.tensor([[3.0, -3.0]]))
     agents = [bandits.agent(learners.ensemble(learners.point(), 3), p) for p in (bandits.thompson(), bandits.greedy())]
-    drawn, averaged = bandits.play(one, NOTHING, agents, **FROZEN)
+    drawn, averaged = bandits.play(opinion, NOTHING, agents, **FROZEN)
     share = float((drawn.taken == 1).double().mean())
     assert abs(share - 2 / 3) < 4 * (2 / 9 / FROZEN["steps"]) ** 0.5
     # Averaged, the loud one wins.
@@ -107,14 +107,14 @@ def test_the_posterior_of_neural_linear_is_the_closed_form() -> None:
     scale, sigma = 0.7, 0.3
     agents = [bandits.agent(LEARNERS["point"], bandits.neural_linear(s), seed=s_) for s, s_ in ((scale, 0), (2.0, 1))]
     members = [Member(net(a.seed), a.learner, a.seed, a.lr) for a in agents]
-    rules = Rules(steps=5, updates=1, batch_size=4, memory=16, prefill=11)
-    _, turns, _ = begun(members, bandit(), agents, likelihoods.gaussian(sigma), optimisers.adam(), None, rules)
-    game, policy = turns.game, turns.game.policy
+    rules = GameSettings(steps=5, updates=1, batch_size=4, memory=16, prefill=11)
+    _, monitor, _ = start_game(members, bandit(), agents, likelihoods.gaussian(sigma), optimisers.adam(), None, rules)
+    game, policy = monitor.game, monitor.game.policy
     policy.refresh(torch.tensor([11]))
     for k, prior in enumerate((scale, 2.0)):
-        one = members[k].net
+        member_net = members[k].net
         x = game.inputs[game.replay.cells[k, :11]]
-        phi = torch.cat([one[:2](x), torch.ones(11, 1)], 1).detach().numpy()
+        phi = torch.cat([member_net[:2](x), torch.ones(11, 1)], 1).detach().numpy()
         rewards = game.replay.rewards[k, :11].numpy()
         precision = phi.T @ phi / sigma**2 + np.eye(9) / prior**2
         covariance = np.linalg.inv(precision)
@@ -122,9 +122,9 @@ def test_the_posterior_of_neural_linear_is_the_closed_form() -> None:
         factor = policy.factor[k].numpy()
         np.testing.assert_allclose(factor @ factor.T, covariance, rtol=1e-8, atol=1e-10)
     # A choice is the best action by mean + factor · z.
-    stream = Stream(game.words, 4)
+    stream = Stream(game.net_seeds, 4)
     z = torch.empty(2, 9, dtype=torch.float64)
-    fill_normals(z, stream.other(DRAWS))
+    fill_normals(z, stream.with_number(DRAW_STREAMS))
     x = game.inputs.view(30, 3, -1)[torch.tensor([3, 17])]
     chosen = policy.choose(x, stream)
     for k in range(2):

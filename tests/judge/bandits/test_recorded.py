@@ -11,11 +11,11 @@ import torch
 
 from doxa import bandits
 from doxa.engine import capture
-from doxa.engine import run as driven
+from doxa.engine import run as run_module
 from doxa.engine.checkpoint import Checkpointer
 from doxa.engine.run import Run
-from judge.bandits.small import PAIRS, RULES, bandit, net, numbers, played
-from judge.bandits.test_play import three
+from judge.bandits.small import PAIRS, RULES, bandit, net, numbers, play_small
+from judge.bandits.test_play import three_agents
 from test_capture import Record, record
 
 __all__ = ["record"]  # a fixture
@@ -27,14 +27,14 @@ def test_a_recorded_game_is_the_written_one(
 ) -> None:
     """Over several spans of the tables in memory."""
     monkeypatch.setattr(sys.modules["doxa.bandits.play"], "SPAN", 5)
-    agents = three(learner, policy)
-    written = played(agents)
+    agents = three_agents(learner, policy)
+    written = play_small(agents)
     warmed = record()
-    for one, other in zip(played(agents), written, strict=True):
+    for one, other in zip(play_small(agents), written, strict=True):
         assert torch.equal(one.taken, other.taken)
-        for found, right in zip(numbers(one), numbers(other), strict=True):
-            torch.testing.assert_close(found, right, rtol=1e-9, atol=1e-11)
-    assert warmed == [None] * capture.WARM
+        for recorded_numbers, expected in zip(numbers(one), numbers(other), strict=True):
+            torch.testing.assert_close(recorded_numbers, expected, rtol=1e-9, atol=1e-11)
+    assert warmed == [None] * capture.WARM_UP_UNITS
 
 
 @pytest.mark.parametrize(("learner", "policy"), [("shared", "thompson, two"), ("point", "curious")])
@@ -43,8 +43,8 @@ def test_a_recorded_game_resumes_to_the_byte(
 ) -> None:
     """Saved in the middle of it by the clock, as long games are; warming up again leaves no trace."""
     record()
-    agents = three(learner, policy)
-    played(agents, checkpoint=tmp_path / "whole")
+    agents = three_agents(learner, policy)
+    play_small(agents, checkpoint=tmp_path / "whole")
     monkeypatch.setattr(sys.modules["doxa.bandits.play"], "SPAN", 4)
     save = Checkpointer.save
 
@@ -58,9 +58,9 @@ def test_a_recorded_game_resumes_to_the_byte(
 
     monkeypatch.setattr(Checkpointer, "save", once)
     with pytest.raises(Enough):
-        played(agents, checkpoint=tmp_path / "cut", checkpoint_every=8)
+        play_small(agents, checkpoint=tmp_path / "cut", checkpoint_every=8)
     monkeypatch.setattr(Checkpointer, "save", save)
-    played(agents, checkpoint=tmp_path / "cut", resume=True)
+    play_small(agents, checkpoint=tmp_path / "cut", resume=True)
     files = [(tmp_path / name / "checkpoint.doxa").read_bytes() for name in ("whole", "cut")]
     assert files[0] == files[1]
 
@@ -68,8 +68,8 @@ def test_a_recorded_game_resumes_to_the_byte(
 def test_a_recorded_game_goes_on_with_one_step_left(record: Record, tmp_path: Path) -> None:
     """Warming up does not run past its end."""
     record()
-    agents = three("point", "greedy")
-    whole = played(agents, checkpoint=tmp_path / "whole")
+    agents = three_agents("point", "greedy")
+    uninterrupted = play_small(agents, checkpoint=tmp_path / "whole")
     save = Checkpointer.save
 
     class Enough(Exception):
@@ -83,26 +83,26 @@ def test_a_recorded_game_goes_on_with_one_step_left(record: Record, tmp_path: Pa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkpointer, "save", once)
         with pytest.raises(Enough):
-            played(agents, checkpoint=tmp_path / "cut", checkpoint_every=11)
-    found = played(agents, checkpoint=tmp_path / "cut", resume=True)
-    assert all(torch.equal(one.taken, other.taken) for one, other in zip(found, whole, strict=True))
-    assert len(played(agents, steps=1)) == 3
+            play_small(agents, checkpoint=tmp_path / "cut", checkpoint_every=11)
+    resumed = play_small(agents, checkpoint=tmp_path / "cut", resume=True)
+    assert all(torch.equal(one.taken, other.taken) for one, other in zip(resumed, uninterrupted, strict=True))
+    assert len(play_small(agents, steps=1)) == 3
 
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
 
 
-def on_the_device(agents: Any, **more: Any) -> list[bandits.Outcome]:
+def on_the_device(agents: Any, **options: Any) -> list[bandits.Outcome]:
     nets = [net(agent.seed).float() for agent in agents]
-    return bandits.play(nets, bandit(), agents, device="cuda", **{**RULES, "memory": 64, "steps": 40, **more})
+    return bandits.play(nets, bandit(), agents, device="cuda", **{**RULES, "memory": 64, "steps": 40, **options})
 
 
 @needs_gpu
 @pytest.mark.parametrize(("learner", "policy"), PAIRS)
 def test_captured_is_eager_to_the_bit_on_the_device(learner: str, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    agents = three(learner, policy)
+    agents = three_agents(learner, policy)
     captured = on_the_device(agents)
-    monkeypatch.setattr(driven, "captured", lambda run, steps: None)
+    monkeypatch.setattr(run_module, "make_recording", lambda run, steps: None)
     for one, other in zip(captured, on_the_device(agents), strict=True):
         assert torch.equal(one.taken, other.taken)
         assert all(torch.equal(a, b) for a, b in zip(numbers(one), numbers(other), strict=True))
@@ -110,7 +110,7 @@ def test_captured_is_eager_to_the_bit_on_the_device(learner: str, policy: str, m
 
 @needs_gpu
 def test_a_game_resumes_to_the_byte_on_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    agents = three("shared", "thompson, two")
+    agents = three_agents("shared", "thompson, two")
     on_the_device(agents, checkpoint=tmp_path / "whole")
     monkeypatch.setattr(sys.modules["doxa.bandits.play"], "SPAN", 10)
     lay_out, left = Run._lay_out, [3]

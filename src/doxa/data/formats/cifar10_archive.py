@@ -8,21 +8,21 @@ import zlib
 from collections.abc import Collection
 from pathlib import Path
 
-from doxa.data.files import broken, read
+from doxa.data.files import broken_file_error, read_bytes
 
 
 def read_members(path: Path, names: Collection[str]) -> dict[str, bytes]:
     """The bytes of the batches `names`, taken out in one pass."""
-    wanted = {f"cifar-10-batches-bin/{name}.bin": name for name in names}
-    found: dict[str, bytes] = {}
+    batch_of_member = {f"cifar-10-batches-bin/{name}.bin": name for name in names}
+    batches: dict[str, bytes] = {}
     try:
-        with tarfile.open(fileobj=io.BytesIO(read(path)), mode="r|gz") as archive:
+        with tarfile.open(fileobj=io.BytesIO(read_bytes(path)), mode="r|gz") as archive:
             for member in archive:
-                stored = archive.extractfile(member) if member.name in wanted else None
-                if stored is not None:
-                    found[wanted[member.name]] = stored.read()
-                if len(found) == len(wanted):
-                    return found
+                member_file = archive.extractfile(member) if member.name in batch_of_member else None
+                if member_file is not None:
+                    batches[batch_of_member[member.name]] = member_file.read()
+                if len(batches) == len(batch_of_member):
+                    return batches
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise broken(path, f"it does not unpack: {error}") from error
-    raise broken(path, f"it holds no batch {min(set(wanted.values()) - set(found))}")
+        raise broken_file_error(path, f"it does not unpack: {error}") from error
+    raise broken_file_error(path, f"it holds no batch {min(set(batch_of_member.values()) - set(batches))}")

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.files import find, read
-from doxa.data.labels import checked
+from doxa.data.files import find_path, read_bytes
+from doxa.data.labels import check_labels
 from doxa.errors import BadInput, BrokenFile
 
 SHEETS = 4
@@ -27,12 +27,14 @@ def sheet_files(name: str) -> tuple[str, ...]:
 
 def read_sheets(name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The images uint8 [10000, 3, 32, 32] and labels int64 [10000] of a batch, from cifar10/ in the data folder."""
-    *paths, labels_at = (find(place, name="cifar10", source=SOURCE) for place in sheet_files(name))
-    labels = checked(_labels(labels_at), labels_at, SHEETS * SIDE**2, classes=10)
-    return np.concatenate([_images(path) for path in paths]), labels
+    *paths, labels_path = (
+        find_path(relative_path, name="cifar10", source=SOURCE) for relative_path in sheet_files(name)
+    )
+    labels = check_labels(_read_labels(labels_path), labels_path, SHEETS * SIDE**2, classes=10)
+    return np.concatenate([_read_images(path) for path in paths]), labels
 
 
-def _images(path: Path) -> NDArray[np.uint8]:
+def _read_images(path: Path) -> NDArray[np.uint8]:
     try:
         from PIL import Image
     except ImportError as error:
@@ -41,7 +43,7 @@ def _images(path: Path) -> NDArray[np.uint8]:
             "or put CIFAR-10's cifar-10-batches-bin folder beside the file"
         ) from error
     try:
-        pixels = np.asarray(Image.open(io.BytesIO(read(path))).convert("RGB"))
+        pixels = np.asarray(Image.open(io.BytesIO(read_bytes(path))).convert("RGB"))
     except (OSError, ValueError, SyntaxError) as error:
         raise BrokenFile(f"{path} is truncated or not a WebP image ({error}); get a fresh copy of it") from error
     if pixels.shape != (SIDE * 32, SIDE * 32, 3):
@@ -54,9 +56,9 @@ def _images(path: Path) -> NDArray[np.uint8]:
     return grid.reshape(SIDE**2, 3, 32, 32)
 
 
-def _labels(path: Path) -> NDArray[np.uint8]:
+def _read_labels(path: Path) -> NDArray[np.uint8]:
     try:
-        labels: NDArray[np.uint8] = np.lib.format.read_array(io.BytesIO(read(path)), allow_pickle=False)
+        labels: NDArray[np.uint8] = np.lib.format.read_array(io.BytesIO(read_bytes(path)), allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise BrokenFile(f"{path} is truncated or not a .npy file ({error}); get a fresh copy of it") from error
     if labels.dtype != np.uint8:

@@ -18,60 +18,62 @@ from numpy.typing import NDArray
 
 from doxa.data.card import Card, File
 from doxa.data.dataset import Dataset
-from doxa.data.files import broken, find_file, read
-from doxa.data.labels import checked
+from doxa.data.files import broken_file_error, find_file, read_bytes
+from doxa.data.labels import check_labels
 
 UNSIGNED_BYTE = 8
 
 
 def read_idx(path: Path, item: tuple[int, ...]) -> NDArray[np.uint8]:
     """The entries of an IDX file, gzipped or plain, whose items have the shape `item`: uint8 [N, *item]."""
-    raw = _unpacked(path)
+    raw = _read_decompressed(path)
     axes = 1 + len(item)
     header = 4 + 4 * axes
     if raw[:2] != b"\0\0" or len(raw) < 4:
-        raise broken(path, f"it begins with {raw[:4].hex(' ') or 'nothing'}, an IDX file with 00 00")
+        raise broken_file_error(path, f"it begins with {raw[:4].hex(' ') or 'nothing'}, an IDX file with 00 00")
     if raw[2] != UNSIGNED_BYTE:
-        raise broken(path, f"its entries have type code {raw[2]}, expected {UNSIGNED_BYTE} (unsigned bytes)")
+        raise broken_file_error(path, f"its entries have type code {raw[2]}, expected {UNSIGNED_BYTE} (unsigned bytes)")
     if raw[3] != axes:
-        raise broken(path, f"it has {raw[3]} axes, expected {axes}")
+        raise broken_file_error(path, f"it has {raw[3]} axes, expected {axes}")
     if len(raw) < header:
-        raise broken(path, f"it ends after {len(raw)} bytes, within its header of {header}")
+        raise broken_file_error(path, f"it ends after {len(raw)} bytes, within its header of {header}")
     shape = struct.unpack(f">{axes}I", raw[4:header])
     if shape[1:] != item:
-        raise broken(path, f"its items have shape {shape[1:]}, expected {item}")
+        raise broken_file_error(path, f"its items have shape {shape[1:]}, expected {item}")
     if len(raw) != header + math.prod(shape):
-        raise broken(path, f"it has {len(raw)} bytes unpacked, expected {header + math.prod(shape)}")
+        raise broken_file_error(path, f"it has {len(raw)} bytes unpacked, expected {header + math.prod(shape)}")
     # Copied because torch warns about arrays that cannot be written to, as those over bytes are.
     return np.frombuffer(raw, np.uint8, offset=header).reshape(shape).copy()
 
 
-def idx_files(folder: str, url: str, *stored: tuple[int, str]) -> tuple[File, ...]:
+def idx_files(folder: str, url: str, *sizes_and_digests: tuple[int, str]) -> tuple[File, ...]:
     """The four files of a set, from the bytes and the SHA-256 of each: images and labels to train on, then to test."""
     stems = [f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
     return tuple(
         File(f"{folder}/{stem}.gz", f"{url}/{stem}.gz", size, sha256, instead=((f"{folder}/{stem}",),))
-        for stem, (size, sha256) in zip(stems, stored, strict=True)
+        for stem, (size, sha256) in zip(stems, sizes_and_digests, strict=True)
     )
 
 
 def idx_dataset(card: Card) -> Dataset:
     """The ten-class set of 28×28 images whose four files the card names."""
     train_images, train_labels, test_images, test_labels = (find_file(file, card.name) for file in card.files)
-    return Dataset(card.name, *_pair(train_images, train_labels), *_pair(test_images, test_labels), classes=10)
+    return Dataset(
+        card.name, *_read_pair(train_images, train_labels), *_read_pair(test_images, test_labels), classes=10
+    )
 
 
-def _pair(images_at: Path, labels_at: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    images = read_idx(images_at, (28, 28))
-    return images, checked(read_idx(labels_at, ()), labels_at, len(images), classes=10)
+def _read_pair(images_path: Path, labels_path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    images = read_idx(images_path, (28, 28))
+    return images, check_labels(read_idx(labels_path, ()), labels_path, len(images), classes=10)
 
 
-def _unpacked(path: Path) -> bytes:
-    raw = read(path)
+def _read_decompressed(path: Path) -> bytes:
+    raw = read_bytes(path)
     # By content, not by name: browsers are known to unpack a download and leave its name alone.
     if raw[:2] != b"\x1f\x8b":
         return raw
     try:
         return gzip.decompress(raw)
     except (EOFError, OSError, zlib.error) as error:
-        raise broken(path, f"it does not unpack: {error}") from error
+        raise broken_file_error(path, f"it does not unpack: {error}") from error

@@ -11,15 +11,15 @@ from doxa.data.tabular import Tabular
 
 def one_hot(table: Tabular) -> Tabular:
     """A column for each letter of each column, named "column=letter", in order of the letters: float32 [N, letters]."""
-    return _coded(table, dropped=0)
+    return _encode(table, dropped=0)
 
 
 def drop_first(table: Tabular) -> Tabular:
     """As `one_hot`, less the first letter of each column, which is where all the others are zero."""
-    return _coded(table, dropped=1)
+    return _encode(table, dropped=1)
 
 
-def _coded(table: Tabular, dropped: int) -> Tabular:
+def _encode(table: Tabular, dropped: int) -> Tabular:
     columns = [
         (f"{name}={letter}", letters == letter)
         for name, letters in zip(table.columns, table.x.T, strict=True)

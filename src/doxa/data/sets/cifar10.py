@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from doxa.data.card import Card, File
 from doxa.data.dataset import Dataset
-from doxa.data.files import first, missing, read
+from doxa.data.files import first_existing, missing_file_error, read_bytes
 from doxa.data.formats.cifar10_archive import read_members
 from doxa.data.formats.cifar10_sheets import read_sheets, sheet_files
-from doxa.data.labels import checked
+from doxa.data.labels import check_labels
 from doxa.errors import BadInput, BrokenFile
 
 BATCHES = ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch")
@@ -51,7 +51,7 @@ def cifar10() -> Dataset:
 
     Krizhevsky (2009), Learning multiple layers of features from tiny images.
     """
-    *train, test = _batches(BATCHES)
+    *train, test = _read_batches(BATCHES)
     x, y = (np.concatenate(parts) for parts in zip(*train, strict=True))
     return Dataset("cifar10", x, y, *test, classes=10)
 
@@ -64,28 +64,29 @@ def cifar10_batch(name: str) -> Batch:
     """
     if name not in BATCHES:
         raise BadInput(f"CIFAR-10 has no batch {name!r}; its batches are {', '.join(BATCHES)}")
-    return _batches((name,))[0]
+    return _read_batches((name,))[0]
 
 
-def _batches(names: Sequence[str]) -> list[Batch]:
-    unpacked = [first(*(f"{folder}/{name}.bin" for folder in UNPACKED)) for name in names]
-    archive = first(FILE.path)
-    if None in unpacked and archive is not None:
+def _read_batches(names: Sequence[str]) -> list[Batch]:
+    paths = [first_existing(*(f"{folder}/{name}.bin" for folder in UNPACKED)) for name in names]
+    archive = first_existing(FILE.path)
+    if None in paths and archive is not None:
         members = read_members(archive, names)
-        return [_records(members[name], archive) for name in names]
+        return [_parse_records(members[name], archive) for name in names]
     return [
-        _records(read(path), path) if path else _from_sheets(name) for name, path in zip(names, unpacked, strict=True)
+        _parse_records(read_bytes(path), path) if path else _read_from_sheets(name)
+        for name, path in zip(names, paths, strict=True)
     ]
 
 
-def _from_sheets(name: str) -> Batch:
-    if first(sheet_files(name)[0]) is None:
-        raise missing([FILE.path, *(f"{folder}/{name}.bin" for folder in UNPACKED)], CARD.name, FILE.url)
+def _read_from_sheets(name: str) -> Batch:
+    if first_existing(sheet_files(name)[0]) is None:
+        raise missing_file_error([FILE.path, *(f"{folder}/{name}.bin" for folder in UNPACKED)], CARD.name, FILE.url)
     return read_sheets(name)
 
 
-def _records(raw: bytes, path: Path) -> Batch:
+def _parse_records(raw: bytes, path: Path) -> Batch:
     if len(raw) != ROWS * RECORD:
         raise BrokenFile(f"{path} has {len(raw)} bytes, expected {ROWS * RECORD}; get a fresh copy of it")
     records = np.frombuffer(raw, np.uint8).reshape(ROWS, RECORD)
-    return records[:, 1:].reshape(ROWS, 3, 32, 32).copy(), checked(records[:, 0], path, ROWS, classes=10)
+    return records[:, 1:].reshape(ROWS, 3, 32, 32).copy(), check_labels(records[:, 0], path, ROWS, classes=10)

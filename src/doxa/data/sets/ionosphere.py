@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doxa.data.card import Card, File
 from doxa.data.files import find_file
-from doxa.data.formats.text import cells, codes, numbers
+from doxa.data.formats.text import encode_letters, parse_numbers, read_cells
 from doxa.data.tabular import Tabular
 
 FILE = File(
@@ -34,6 +34,8 @@ def ionosphere() -> Tabular:
     the ionosphere using neural networks.
     """
     path = find_file(FILE, CARD.name)
-    rows = cells(path, columns=35, rows=CARD.rows)
-    x = numbers(path, [row[:-1] for row in rows])
-    return Tabular(CARD.name, x, codes(path, [row[-1] for row in rows], "bg"), COLUMNS, "return", ("bad", "good"))
+    rows = read_cells(path, columns=35, rows=CARD.rows)
+    x = parse_numbers(path, [row[:-1] for row in rows])
+    return Tabular(
+        CARD.name, x, encode_letters(path, [row[-1] for row in rows], "bg"), COLUMNS, "return", ("bad", "good")
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from doxa.data.card import Card, File
-from doxa.data.files import broken, find_file
+from doxa.data.files import broken_file_error, find_file
 from doxa.data.formats.one_hot import drop_first, one_hot
-from doxa.data.formats.text import cells, codes
+from doxa.data.formats.text import encode_letters, read_cells
 from doxa.data.tabular import Tabular
-from doxa.errors import BadInput, nearest
+from doxa.errors import BadInput, did_you_mean
 
 FILE = File(
     path="mushroom/agaricus-lepiota.data",
@@ -71,12 +71,14 @@ def mushroom(encoding: str = "one_hot") -> Tabular:
     representational adjustment.
     """
     if encoding not in ENCODINGS:
-        raise BadInput(f"there is no encoding {encoding!r}{nearest(str(encoding), ENCODINGS, most=40)}")
+        raise BadInput(f"there is no encoding {encoding!r}{did_you_mean(str(encoding), ENCODINGS, most=40)}")
     path = find_file(FILE, CARD.name)
-    kinds, *traits = zip(*cells(path, columns=1 + len(LETTERS), rows=CARD.rows), strict=True)
-    for column, (trait, known) in zip(traits, LETTERS.items(), strict=True):
-        if others := set(column) - set(known):
-            raise broken(path, f"its column {trait} holds {min(others)!r}, expected one of {', '.join(known)}")
-    y = codes(path, kinds, "ep")
+    kinds, *traits = zip(*read_cells(path, columns=1 + len(LETTERS), rows=CARD.rows), strict=True)
+    for column, (trait, letters) in zip(traits, LETTERS.items(), strict=True):
+        if unknown := set(column) - set(letters):
+            raise broken_file_error(
+                path, f"its column {trait} holds {min(unknown)!r}, expected one of {', '.join(letters)}"
+            )
+    y = encode_letters(path, kinds, "ep")
     table = Tabular(CARD.name, np.array(traits).T.copy(), y, tuple(LETTERS), "edibility", ("edible", "poisonous"))
     return ENCODINGS[encoding](table)

@@ -6,7 +6,7 @@ import numpy as np
 
 from doxa.data.card import Card, File
 from doxa.data.files import find_file
-from doxa.data.formats.text import cells, codes, numbers
+from doxa.data.formats.text import encode_letters, parse_numbers, read_cells
 from doxa.data.tabular import Tabular
 
 FILE = File(
@@ -38,9 +38,9 @@ def pima_diabetes() -> Tabular:
     diabetes mellitus.
     """
     path = find_file(FILE, CARD.name)
-    rows = cells(path, columns=9, rows=CARD.rows)
-    x = numbers(path, [row[:-1] for row in rows])
+    rows = read_cells(path, columns=9, rows=CARD.rows)
+    x = parse_numbers(path, [row[:-1] for row in rows])
     measured = x[:, ZERO_IS_MISSING]
     measured[measured == 0] = np.nan
-    y = codes(path, [row[-1] for row in rows], "01")
+    y = encode_letters(path, [row[-1] for row in rows], "01")
     return Tabular(CARD.name, x, y, COLUMNS, "diabetes", ("negative", "positive"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from doxa.data.card import Card, File
 from doxa.data.files import find_file
-from doxa.data.formats.daily import Columns, Daily
+from doxa.data.formats.daily import ColumnNames, DailyFormat
 from doxa.data.series import Series
-from doxa.errors import BadInput, nearest
+from doxa.errors import BadInput, did_you_mean
 
 
 def _from_kelvin(kelvin: float) -> float:
@@ -14,11 +14,11 @@ def _from_kelvin(kelvin: float) -> float:
 
 
 # As they are after all else has been left out, and as they are published.
-REANALYSIS = (Columns("date", "temp_c"), Columns("Date", "Value at MetPoint", _from_kelvin))
-STATION = (Columns("date", "tavg_c"), Columns("DATE", "TAVG"))
+REANALYSIS = (ColumnNames("date", "temp_c"), ColumnNames("Date", "Value at MetPoint", _from_kelvin))
+STATION = (ColumnNames("date", "tavg_c"), ColumnNames("DATE", "TAVG"))
 
-NOON = Daily(REANALYSIS, "1979-01-01", "2017-10-31", 14_184)
-UCCLE = Daily(STATION, "2013-08-15", "2020-06-11", 2256)
+NOON = DailyFormat(REANALYSIS, "1979-01-01", "2017-10-31", 14_184)
+UCCLE = DailyFormat(STATION, "2013-08-15", "2020-06-11", 2256)
 
 UNKNOWN_SUM = (
     "The SHA-256 of the published file is not known: a download is verified by its days, their number and order."
@@ -28,7 +28,7 @@ ERA_INTERIM = "Dee et al. (2011), The ERA-Interim reanalysis: 2 m temperature at
 MIRROR = "https://raw.githubusercontent.com/n-kb/weathercontext"
 
 
-def _card(city: str, description: str, daily: Daily, licence: str, citation: str, home: str, file: File) -> Card:
+def _card(city: str, description: str, daily: DailyFormat, licence: str, citation: str, home: str, file: File) -> Card:
     return Card(
         name=f"temperature/{city}",
         description=description,
@@ -101,7 +101,7 @@ def temperature(city: str) -> Series:
     Network - Daily database.
     """
     if city not in CARDS:
-        raise BadInput(f"there is no city {city!r}{nearest(str(city), CARDS, most=40)}")
+        raise BadInput(f"there is no city {city!r}{did_you_mean(str(city), CARDS, most=40)}")
     card = CARDS[city]
     dates, values = DAILY[city](find_file(card.files[0], card.name))
     return Series(card.name, dates, values, "°C")

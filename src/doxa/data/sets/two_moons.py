@@ -8,7 +8,7 @@ import numpy as np
 
 from doxa.data.card import Card
 from doxa.data.tabular import Tabular
-from doxa.errors import BadInput, whole
+from doxa.errors import BadInput, require_whole
 
 CARD = Card(
     name="two_moons",
@@ -27,7 +27,7 @@ def two_moons(seed: int = 0, rows: int = 500, noise: float = 0.1) -> Tabular:
 
     upper: (cos t, sin t) + ε    lower: (1 − cos t, ½ − sin t) + ε    t ~ U(0, π),  ε ~ N(0, noise² I)
     """
-    if whole("rows", rows) < 2:
+    if require_whole("rows", rows) < 2:
         raise BadInput(f"two moons need at least two rows, one for each; got {rows}")
     if not 0 <= noise < math.inf:
         raise BadInput(f"noise must be a finite standard deviation, 0 or more; got {noise}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from doxa.data.card import Card, File
 from doxa.data.files import find_file
-from doxa.data.formats.text import cells, numbers
-from doxa.data.sets.uci_regression_sets import SETS, Regression
+from doxa.data.formats.text import parse_numbers, read_cells
+from doxa.data.sets.uci_regression_sets import SETS, RegressionSet
 from doxa.data.sets.uci_splits import read_splits, standard_splits
 from doxa.data.tabular import Tabular
-from doxa.errors import BadInput, nearest
+from doxa.errors import BadInput, did_you_mean
 
 # The rows in the order to which the published splits refer.
 PUBLISHED = (
@@ -17,28 +17,28 @@ PUBLISHED = (
 )
 
 
-def _card(name: str, known: Regression) -> Card:
+def _card(name: str, regression_set: RegressionSet) -> Card:
     file = File(
         path=f"uci_regression/{name}/data/data.txt",
         url=f"{PUBLISHED}/{name}/data/data.txt",
-        bytes=known.bytes,
-        sha256=known.sha256,
+        bytes=regression_set.bytes,
+        sha256=regression_set.sha256,
     )
     return Card(
         name=f"uci_regression/{name}",
-        description=known.description,
-        rows=known.rows,
-        shape=(len(known.features),),
+        description=regression_set.description,
+        rows=regression_set.rows,
+        shape=(len(regression_set.features),),
         task="regression",
-        licence=known.licence,
-        citation=known.citation,
-        home=known.home,
+        licence=regression_set.licence,
+        citation=regression_set.citation,
+        home=regression_set.home,
         files=(file,),
-        note=known.note,
+        note=regression_set.note,
     )
 
 
-CARDS = {name: _card(name, known) for name, known in SETS.items()}
+CARDS = {name: _card(name, regression_set) for name, regression_set in SETS.items()}
 
 
 def uci_regression(name: str) -> Tabular:
@@ -50,11 +50,15 @@ def uci_regression(name: str) -> Tabular:
     Probabilistic backpropagation for scalable learning of Bayesian neural networks.
     """
     if name not in SETS:
-        raise BadInput(f"there is no regression set {name!r}{nearest(str(name), SETS, most=40)}")
-    known, card = SETS[name], CARDS[name]
+        raise BadInput(f"there is no regression set {name!r}{did_you_mean(str(name), SETS, most=40)}")
+    regression_set, card = SETS[name], CARDS[name]
     path = find_file(card.files[0], card.name)
-    width = len(known.features)
-    values = numbers(path, cells(path, width + 1 + len(known.unused), known.rows, separator=None))
-    splits = read_splits(path.parent, known.rows, known.splits) or standard_splits(known.rows, known.splits)
+    width = len(regression_set.features)
+    values = parse_numbers(
+        path, read_cells(path, width + 1 + len(regression_set.unused), regression_set.rows, separator=None)
+    )
+    splits = read_splits(path.parent, regression_set.rows, regression_set.splits) or standard_splits(
+        regression_set.rows, regression_set.splits
+    )
     x, y = values[:, :width].copy(), values[:, width].copy()
-    return Tabular(card.name, x, y, known.features, known.target, splits=splits)
+    return Tabular(card.name, x, y, regression_set.features, regression_set.target, splits=splits)

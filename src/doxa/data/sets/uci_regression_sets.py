@@ -8,7 +8,7 @@ UCI = "CC BY 4.0"
 
 
 @dataclass(frozen=True)
-class Regression:
+class RegressionSet:
     """The columns of a file, features first, then the target, then what the benchmark does not use."""
 
     description: str
@@ -26,7 +26,7 @@ class Regression:
 
 
 SETS = {
-    "bostonHousing": Regression(
+    "bostonHousing": RegressionSet(
         "Median value of homes in 1,000 $, by census tract of Boston.",
         506,
         ("CRIM", "ZN", "INDUS", "CHAS", "NOX", "RM", "AGE", "DIS", "RAD", "TAX", "PTRATIO", "B", "LSTAT"),
@@ -38,7 +38,7 @@ SETS = {
         "http://lib.stat.cmu.edu/datasets/boston",
         note="The column B is built on race, for which scikit-learn gave the set up: use it for comparison alone.",
     ),
-    "concrete": Regression(
+    "concrete": RegressionSet(
         "Strength of concrete in MPa, by its ingredients and age.",
         1030,
         (
@@ -58,7 +58,7 @@ SETS = {
         "Yeh (1998), Modeling of strength of high-performance concrete, doi 10.24432/C5PK67",
         "https://archive.ics.uci.edu/dataset/165/concrete+compressive+strength",
     ),
-    "kin8nm": Regression(
+    "kin8nm": RegressionSet(
         "Distance of a simulated robot arm's hand from a target, by eight joint angles.",
         8192,
         tuple(f"theta{joint}" for joint in range(1, 9)),
@@ -69,7 +69,7 @@ SETS = {
         "Rasmussen et al. (1996), The DELVE manual",
         "https://www.cs.toronto.edu/~delve/data/kin/desc.html",
     ),
-    "naval-propulsion-plant": Regression(
+    "naval-propulsion-plant": RegressionSet(
         "Decay of a frigate's gas turbine compressor, by sixteen readings, simulated.",
         11_934,
         (
@@ -98,7 +98,7 @@ SETS = {
         "https://archive.ics.uci.edu/dataset/316/condition+based+maintenance+of+naval+propulsion+plants",
         unused=("turbine_decay",),
     ),
-    "power-plant": Regression(
+    "power-plant": RegressionSet(
         "Hourly electrical output of a combined cycle power plant in MW, by the weather.",
         9568,
         ("temperature", "exhaust_vacuum", "ambient_pressure", "relative_humidity"),
@@ -109,7 +109,7 @@ SETS = {
         "Tüfekci & Kaya (2014), Combined cycle power plant, doi 10.24432/C5002N",
         "https://archive.ics.uci.edu/dataset/294/combined+cycle+power+plant",
     ),
-    "protein-tertiary-structure": Regression(
+    "protein-tertiary-structure": RegressionSet(
         "Distance in Å of a predicted protein structure from the true one, by nine properties.",
         45_730,
         tuple(f"F{number}" for number in range(1, 10)),
@@ -121,7 +121,7 @@ SETS = {
         "https://archive.ics.uci.edu/dataset/265/physicochemical+properties+of+protein+tertiary+structure",
         splits=5,
     ),
-    "wine-quality-red": Regression(
+    "wine-quality-red": RegressionSet(
         "Taste of red vinho verde on a scale of 0 to 10, by eleven measurements.",
         1599,
         (

@@ -12,9 +12,9 @@ from doxa.data.rows import as_inputs, as_tensor
 from doxa.errors import BadInput
 from doxa.predict.belief import Belief
 from doxa.predict.draws import Draws
-from doxa.predict.sweep import Question, buffers_of, sweep
-from doxa.random.keys import Key, isolated
-from doxa.weights.layout import call, mode
+from doxa.predict.sweep import PredictionRequest, buffers_of, sweep
+from doxa.random.keys import Key, isolated_rng
+from doxa.weights.layout import call, module_mode
 
 ROWS = 512  # swept at a time with a gradient
 
@@ -41,24 +41,24 @@ class AveragedLoss:
 
         Drawn twice, first for the shares r and then for the gradients, so that one draw's graph is held at a time.
         """
-        share = self._shares(x)
-        total = torch.zeros_like(x)
+        draw_share = self._draw_shares(x)
+        gradient = torch.zeros_like(x)
         belief = self.belief
-        with mode(belief.net, training=False), isolated(x.device), torch.enable_grad():
+        with module_mode(belief.net, training=False), isolated_rng(x.device), torch.enable_grad():
             for s, draw in enumerate(belief.posterior.draws(self.samples, self.key)):
                 weights, parameters = belief.layout.weights(draw.weights), belief.layout.parameters(draw.weights)
                 buffers = buffers_of(draw, belief.buffers)
                 for start in range(0, len(x), ROWS):
                     rows = slice(start, start + ROWS)
-                    part = x[rows].detach().requires_grad_()
+                    inputs = x[rows].detach().requires_grad_()
                     # In single precision 1 − p(y) is nothing where a net is all but certain, and half of its gradient.
-                    output = call(belief.net, weights, buffers, part).double()
+                    output = call(belief.net, weights, buffers, inputs).double()
                     y = belief.likelihood.check(output, self.y[rows])
-                    loss = -(share[s, rows] * belief.likelihood.log_prob(output, y, parameters)).sum()
-                    total[rows] += torch.autograd.grad(loss, part)[0]
-        return total
+                    loss = -(draw_share[s, rows] * belief.likelihood.log_prob(output, y, parameters)).sum()
+                    gradient[rows] += torch.autograd.grad(loss, inputs)[0]
+        return gradient
 
-    def _shares(self, x: Tensor) -> Tensor:
+    def _draw_shares(self, x: Tensor) -> Tensor:
         """r [S, B]: each draw's part in the averaged prediction, by its weight where draws do not count alike."""
         draws = self._draws(x)
         log_p = draws.log_prob(self.y)
@@ -66,8 +66,8 @@ class AveragedLoss:
 
     def _draws(self, x: Tensor) -> Draws:
         b = self.belief
-        question = Question(b.posterior, b.buffers, x, self.key)
-        return sweep(b.net, b.layout, b.likelihood, [question], self.samples, ROWS)[0]
+        request = PredictionRequest(b.posterior, b.buffers, x, self.key)
+        return sweep(b.net, b.layout, b.likelihood, [request], self.samples, ROWS)[0]
 
 
 def averaged_loss(

@@ -33,6 +33,6 @@ def fgsm(
     if not 0 <= radius < float("inf"):
         raise BadInput(f"radius must be a finite number of at least 0; got {radius}")
     loss, clean = averaged_loss(belief, x, y, samples, seed, low, high)
-    moved = (clean + radius * loss.gradient(clean).sign()).clamp(low, high)
-    raised = loss(moved) > loss(clean)
-    return torch.where(raised.reshape(-1, *[1] * (clean.dim() - 1)), moved, clean)
+    attacked = (clean + radius * loss.gradient(clean).sign()).clamp(low, high)
+    loss_raised = loss(attacked) > loss(clean)
+    return torch.where(loss_raised.reshape(-1, *[1] * (clean.dim() - 1)), attacked, clean)

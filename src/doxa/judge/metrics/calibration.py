@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from doxa.judge.metrics.checks import require_bins, require_classified
+from doxa.judge.metrics.checks import require_bins, require_probabilities
 
 BINS = 15  # Guo et al. (2017) and most since
 
@@ -39,8 +39,8 @@ def reliability(p: Tensor, y: Tensor, bins: int = BINS) -> Reliability:
     p [B, C], y [B]; bins of equal width on (0, 1].
     DeGroot & Fienberg (1983), The comparison and evaluation of forecasters; Guo et al. (2017).
     """
-    confidence, right = _top(p, y)
-    return _table(confidence, right, _equal_width(bins, confidence))
+    confidence, correct = _top_confidence(p, y)
+    return _reliability_table(confidence, correct, _equal_width_edges(bins, confidence))
 
 
 def reliability_all_classes(p: Tensor, y: Tensor, bins: int = BINS) -> Reliability:
@@ -49,9 +49,9 @@ def reliability_all_classes(p: Tensor, y: Tensor, bins: int = BINS) -> Reliabili
     p [B, C], y [B]; B·C predictions, bins of equal width on (0, 1].
     Murphy & Winkler (1977), Reliability of subjective probability forecasts of precipitation and temperature.
     """
-    y = require_classified(p, y)
-    hit = F.one_hot(y, p.shape[1]).double()
-    return _table(p.double().flatten(), hit.flatten(), _equal_width(bins, p.double()))
+    y = require_probabilities(p, y)
+    is_label = F.one_hot(y, p.shape[1]).double()
+    return _reliability_table(p.double().flatten(), is_label.flatten(), _equal_width_edges(bins, p.double()))
 
 
 def ece(p: Tensor, y: Tensor, bins: int = BINS) -> Tensor:
@@ -73,8 +73,8 @@ def ece_adaptive(p: Tensor, y: Tensor, bins: int = BINS) -> Tensor:
     Rows of equal confidence share a bin, so the order of rows is nothing. p [B, C], y [B].
     Nguyen & O'Connor (2015), Posterior calibration and exploratory analysis; Nixon et al. (2019).
     """
-    confidence, right = _top(p, y)
-    return _table(confidence, right, _equal_mass(bins, confidence)).ece
+    confidence, correct = _top_confidence(p, y)
+    return _reliability_table(confidence, correct, _equal_mass_edges(bins, confidence)).ece
 
 
 def ece_classwise(p: Tensor, y: Tensor, bins: int = BINS) -> Tensor:
@@ -85,28 +85,28 @@ def ece_classwise(p: Tensor, y: Tensor, bins: int = BINS) -> Tensor:
     Called static calibration error by Nixon et al. p [B, C], y [B]; bins of equal width.
     Kull et al. (2019), Beyond temperature scaling; Nixon et al. (2019), Measuring calibration in deep learning.
     """
-    y = require_classified(p, y)
+    y = require_probabilities(p, y)
     p = p.double()
     rows, classes = p.shape
-    edges = _equal_width(bins, p)
-    cell = torch.bucketize(p, edges[1:-1]) + bins * torch.arange(classes, device=p.device)
-    gap = p.new_zeros(classes * bins).index_add_(0, cell.flatten(), (F.one_hot(y, classes) - p).flatten())
+    edges = _equal_width_edges(bins, p)
+    bin_index = torch.bucketize(p, edges[1:-1]) + bins * torch.arange(classes, device=p.device)
+    gap = p.new_zeros(classes * bins).index_add_(0, bin_index.flatten(), (F.one_hot(y, classes) - p).flatten())
     return gap.abs().sum() / (classes * rows)
 
 
-def _top(p: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def _top_confidence(p: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """The probability of the likeliest class [B], and whether it is the label [B]."""
-    y = require_classified(p, y)
+    y = require_probabilities(p, y)
     confidence, label = p.double().max(1)
     return confidence, (label == y).double()
 
 
-def _equal_width(bins: int, like: Tensor) -> Tensor:
+def _equal_width_edges(bins: int, like: Tensor) -> Tensor:
     require_bins(bins)
     return torch.linspace(0, 1, bins + 1, dtype=like.dtype, device=like.device)
 
 
-def _equal_mass(bins: int, score: Tensor) -> Tensor:
+def _equal_mass_edges(bins: int, score: Tensor) -> Tensor:
     """Edges [K+1] at every ⌈kB/K⌉-th smallest score."""
     require_bins(bins)
     last = [-(-k * len(score) // bins) - 1 for k in range(1, bins)]
@@ -114,11 +114,11 @@ def _equal_mass(bins: int, score: Tensor) -> Tensor:
     return torch.cat([score.new_zeros(1), inner, score.new_ones(1)])
 
 
-def _table(score: Tensor, hit: Tensor, edges: Tensor) -> Reliability:
-    cell = torch.bucketize(score, edges[1:-1])
+def _reliability_table(score: Tensor, correct: Tensor, edges: Tensor) -> Reliability:
+    bin_index = torch.bucketize(score, edges[1:-1])
 
     def total(values: Tensor) -> Tensor:
-        return score.new_zeros(len(edges) - 1).index_add_(0, cell, values)
+        return score.new_zeros(len(edges) - 1).index_add_(0, bin_index, values)
 
     count = total(torch.ones_like(score))
-    return Reliability(edges, count.long(), total(score) / count, total(hit) / count)
+    return Reliability(edges, count.long(), total(score) / count, total(correct) / count)

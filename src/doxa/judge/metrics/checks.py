@@ -10,7 +10,7 @@ from doxa.errors import BadInput
 SUM_TOLERANCE = 1e-3  # float32 softmax over thousands of classes sums to one within this; logits do not
 
 
-def require_classified(p: Tensor, y: Tensor) -> Tensor:
+def require_probabilities(p: Tensor, y: Tensor) -> Tensor:
     """Refuse all but probabilities p [B, C] and labels y [B]; the labels come back as int64."""
     if p.dim() != 2 or p.shape[1] < 2:
         raise BadInput(
@@ -21,13 +21,13 @@ def require_classified(p: Tensor, y: Tensor) -> Tensor:
         raise BadInput(
             f"y has shape {tuple(y.shape)}; with p of shape {tuple(p.shape)} it must be ({len(p)},): one label a row"
         )
-    require_rows("p", p)
+    require_not_empty("p", p)
     if y.dtype.is_floating_point or y.dtype.is_complex:
         raise BadInput(f"y is {y.dtype}; labels must be whole numbers: y.long()")
     sums = p.sum(1)
     # NaN fails every comparison, so two passes over p clear the usual case.
     if not (bool(((sums - 1).abs() <= SUM_TOLERANCE).all()) and float(p.min()) >= 0):
-        require_number("p", p)
+        require_no_nan("p", p)
         worst = int((sums - 1).abs().argmax())
         raise BadInput(
             f"the rows of p must be probabilities that sum to one; row {worst} sums to "
@@ -42,13 +42,13 @@ def require_classified(p: Tensor, y: Tensor) -> Tensor:
     return y.long()
 
 
-def require_rows(name: str, values: Tensor) -> None:
+def require_not_empty(name: str, values: Tensor) -> None:
     """Refuse an empty tensor."""
     if values.numel() == 0:
         raise BadInput(f"{name} has shape {tuple(values.shape)} and so nothing to judge; give at least one row")
 
 
-def require_number(name: str, values: Tensor) -> None:
+def require_no_nan(name: str, values: Tensor) -> None:
     """Refuse NaN."""
     bad = values.isnan()
     if bool(bad.any()):
@@ -59,26 +59,26 @@ def require_number(name: str, values: Tensor) -> None:
         )
 
 
-def require_alike(**tensors: Tensor) -> None:
+def require_same_shape(**tensors: Tensor) -> None:
     """Refuse tensors that differ in shape, are empty or hold NaN; named as the caller names them."""
-    (first, reference), *others = tensors.items()
-    for name, values in others:
+    (first, reference), *remaining = tensors.items()
+    for name, values in remaining:
         if values.shape != reference.shape:
             raise BadInput(
                 f"{name} has shape {tuple(values.shape)} but {first} has {tuple(reference.shape)}; they must "
                 "be alike, entry for entry"
             )
     for name, values in tensors.items():
-        require_rows(name, values)
-        require_number(name, values)
+        require_not_empty(name, values)
+        require_no_nan(name, values)
 
 
 def require_log_prob(log_p: Tensor) -> None:
     """Refuse all but log-probabilities of draws and rows [S, B]; −∞ is one."""
     if log_p.dim() != 2:
         raise BadInput(f"log_p has shape {tuple(log_p.shape)}; it must be [draws, rows], as Draws.log_prob gives it")
-    require_rows("log_p", log_p)
-    require_number("log_p", log_p)
+    require_not_empty("log_p", log_p)
+    require_no_nan("log_p", log_p)
     if bool((log_p == torch.inf).any()):
         raise BadInput("log_p holds +∞, which is no log-probability: look for a noise scale that went to zero")
 

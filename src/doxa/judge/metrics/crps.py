@@ -9,8 +9,8 @@ from torch import Tensor
 
 from doxa.contracts import Estimate
 from doxa.errors import BadInput
-from doxa.judge.metrics.checks import require_number, require_rows
-from doxa.judge.metrics.predictive_density import mean_error
+from doxa.judge.metrics.checks import require_no_nan, require_not_empty
+from doxa.judge.metrics.predictive_density import standard_error
 from doxa.kernels import over_draws
 
 PAIRS = 1 << 22  # pairs of draws worked on at a time: 32 MB a tensor in float64
@@ -27,25 +27,27 @@ def crps_gaussian_mixture(location: Tensor, scale: Tensor, y: Tensor, weights: T
     location [S, B, D] or [S, B]; scale broadcastable to it; y [B, D] or [B]; weights [S] in place of 1/S.
     Grimit et al. (2006), The continuous ranked probability score for circular variables, equation 5.
     """
-    mu, sigma, target = _columns(location, scale, y)
+    mu, sigma, target = _flatten_columns(location, scale, y)
     draws, columns = mu.shape
-    to_target, between = mu.new_zeros(draws), mu.new_zeros(draws, draws)
+    to_target, pair_distance = mu.new_zeros(draws), mu.new_zeros(draws, draws)
     step, block = max(1, PAIRS // draws**2), max(1, PAIRS // draws)
     for start in range(0, columns, step):
         m, v = mu[:, start : start + step], sigma[:, start : start + step].square()
-        to_target += _absolute(target[start : start + step] - m, v).sum(1) / columns
+        to_target += _mean_absolute(target[start : start + step] - m, v).sum(1) / columns
         for first in range(0, draws, block):
-            some = slice(first, first + block)
-            between[some] += _absolute(m[some, None] - m, v[some, None] + v).sum(2) / columns
-    apart = between.mean(1) if weights is None else over_draws.mean(between, weights)
-    pairs = between.mean() if weights is None else over_draws.mean(apart, weights)
-    value = over_draws.mean(to_target, weights) - pairs / 2
+            draw_block = slice(first, first + block)
+            pair_distance[draw_block] += (
+                _mean_absolute(m[draw_block, None] - m, v[draw_block, None] + v).sum(2) / columns
+            )
+    mean_distance = pair_distance.mean(1) if weights is None else over_draws.mean(pair_distance, weights)
+    mean_pair_distance = pair_distance.mean() if weights is None else over_draws.mean(mean_distance, weights)
+    value = over_draws.mean(to_target, weights) - mean_pair_distance / 2
     if draws == 1:
         return Estimate(float(value))
-    return Estimate(float(value), float(mean_error(to_target - apart, weights)))
+    return Estimate(float(value), float(standard_error(to_target - mean_distance, weights)))
 
 
-def _absolute(m: Tensor, v: Tensor) -> Tensor:
+def _mean_absolute(m: Tensor, v: Tensor) -> Tensor:
     """A(m, v) = E|x|, x ~ N(m, v); |m| where v is 0."""
     sd = v.sqrt()
     z = m / sd.clamp_min(torch.finfo(sd.dtype).tiny)
@@ -53,15 +55,15 @@ def _absolute(m: Tensor, v: Tensor) -> Tensor:
     return 2 * sd * density + m * torch.erf(z / math.sqrt(2))
 
 
-def _columns(location: Tensor, scale: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _flatten_columns(location: Tensor, scale: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Locations and scales [S, B·D] and targets [B·D], checked, in float64."""
     if location.dim() < 2 or location.shape[1:] != y.shape:
         raise BadInput(
             f"location has shape {tuple(location.shape)} and y {tuple(y.shape)}; location must be [draws, *y.shape]"
         )
     for name, values in (("location", location), ("scale", scale), ("y", y)):
-        require_rows(name, values)
-        require_number(name, values)
+        require_not_empty(name, values)
+        require_no_nan(name, values)
     if bool((scale < 0).any()):
         raise BadInput(f"scale must not be negative; its smallest entry is {float(scale.min()):g}")
     try:

@@ -26,9 +26,9 @@ def half_sampling_error(statistics: Callable[[Tensor], Tensor], draws: int) -> T
     half = draws // 2
     if half == 0:
         return torch.zeros_like(statistics(torch.arange(draws)))
-    source = generator((draws, "half sampling"))
+    permutations = generator((draws, "half sampling"))
     squares = []
     for _ in range(SPLITS):
-        order = torch.randperm(draws, generator=source)
+        order = torch.randperm(draws, generator=permutations)
         squares.append((statistics(order[:half]) - statistics(order[half:])).square())
     return (torch.stack(squares).mean(0) * half * (draws - half)).sqrt() / draws

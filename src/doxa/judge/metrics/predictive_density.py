@@ -36,7 +36,7 @@ def lppd_error(log_p: Tensor, weights: Tensor | None = None) -> Tensor:
     draws = len(log_p)
     if draws == 1:
         return log_p.new_zeros((), dtype=torch.float64)
-    return mean_error(_ratios(log_p, weights).mean(1), weights)
+    return standard_error(_density_ratios(log_p, weights).mean(1), weights)
 
 
 def lppd_bias(log_p: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -52,8 +52,8 @@ def lppd_bias(log_p: Tensor, weights: Tensor | None = None) -> Tensor:
     if draws == 1:
         return log_p.new_zeros((), dtype=torch.float64)
     if weights is None:
-        return -_ratios(log_p).var(0).mean() / (2 * draws)
-    return -mean_error(_ratios(log_p, weights), weights).square().mean() / 2
+        return -_density_ratios(log_p).var(0).mean() / (2 * draws)
+    return -standard_error(_density_ratios(log_p, weights), weights).square().mean() / 2
 
 
 def gibbs_nll(log_p: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -70,7 +70,7 @@ def gibbs_nll(log_p: Tensor, weights: Tensor | None = None) -> Tensor:
     return -over_draws.mean(log_p.double(), weights).mean()
 
 
-def mean_error(values: Tensor, weights: Tensor | None = None) -> Tensor:
+def standard_error(values: Tensor, weights: Tensor | None = None) -> Tensor:
     """The standard error of the mean over two or more draws [S, ·] of different weights [S].
 
     error² = Q / (Q − 2 Σₛ wₛ³ + Q²) · Σₛ wₛ² (vₛ − v̄)²,  v̄ = Σₛ wₛ vₛ,  Q = Σₛ wₛ²
@@ -80,13 +80,13 @@ def mean_error(values: Tensor, weights: Tensor | None = None) -> Tensor:
     if weights is None:
         return values.std(0) / math.sqrt(len(values))
     shares = (weights.double() / weights.double().sum()).reshape(-1, *[1] * (values.dim() - 1))
-    away = shares * (values - over_draws.mean(values, weights))
+    deviation = shares * (values - over_draws.mean(values, weights))
     square = float(shares.square().sum())
     factor = square / (square - 2 * float(shares.pow(3).sum()) + square**2)
-    return (factor * away.square().sum(0)).sqrt()
+    return (factor * deviation.square().sum(0)).sqrt()
 
 
-def _ratios(log_p: Tensor, weights: Tensor | None = None) -> Tensor:
+def _density_ratios(log_p: Tensor, weights: Tensor | None = None) -> Tensor:
     """p_is / p̂ᵢ [S, B], each between 0 and 1/wₛ; 1 where every draw rules the row out."""
     log_p = log_p.double()
     mean = over_draws.log_mean_exp(log_p, weights)

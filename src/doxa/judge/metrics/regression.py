@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from doxa.errors import BadInput
-from doxa.judge.metrics.checks import require_alike
+from doxa.judge.metrics.checks import require_same_shape
 
 
 def rmse(mean: Tensor, y: Tensor) -> Tensor:
@@ -16,7 +16,7 @@ def rmse(mean: Tensor, y: Tensor) -> Tensor:
     mean and y of one shape [B, D] or [B].
     Gauss (1809), Theoria motus corporum coelestium.
     """
-    require_alike(mean=mean, y=y)
+    require_same_shape(mean=mean, y=y)
     return (mean.double() - y.double()).square().mean().sqrt()
 
 
@@ -29,7 +29,7 @@ def coverage(y: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
     """
     _require_intervals(lower, upper)
-    require_alike(lower=lower, y=y)
+    require_same_shape(lower=lower, y=y)
     return ((lower <= y) & (y <= upper)).double().mean()
 
 
@@ -46,7 +46,7 @@ def width(lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def _require_intervals(lower: Tensor, upper: Tensor) -> None:
-    require_alike(lower=lower, upper=upper)
+    require_same_shape(lower=lower, upper=upper)
     if bool((lower > upper).any()):
         where = (lower > upper).nonzero()[0].tolist()
         raise BadInput(f"lower is above upper at {where}; give the lower ends of the intervals first")

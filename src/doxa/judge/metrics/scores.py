@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from doxa.judge.metrics.checks import require_classified
+from doxa.judge.metrics.checks import require_probabilities
 
 
 def error(p: Tensor, y: Tensor) -> Tensor:
@@ -15,7 +15,7 @@ def error(p: Tensor, y: Tensor) -> Tensor:
     Among equally likely classes the first counts. p [B, C], y [B].
     Duda & Hart (1973), Pattern classification and scene analysis.
     """
-    y = require_classified(p, y)
+    y = require_probabilities(p, y)
     return (p.argmax(1) != y).double().mean()
 
 
@@ -27,7 +27,7 @@ def brier(p: Tensor, y: Tensor) -> Tensor:
     With two classes this is twice the one-sided score (p − y)². p [B, C], y [B].
     Brier (1950), Verification of forecasts expressed in terms of probability.
     """
-    y = require_classified(p, y)
+    y = require_probabilities(p, y)
     p = p.double()
     # Σ_c (p_c − [y = c])² without building the one-hot table.
     return (p.square().sum(1) - 2 * p.gather(1, y[:, None]).squeeze(1) + 1).mean().clamp_min(0)
@@ -41,5 +41,5 @@ def nll(p: Tensor, y: Tensor) -> Tensor:
     p [B, C], y [B].
     Good (1952), Rational decisions.
     """
-    y = require_classified(p, y)
+    y = require_probabilities(p, y)
     return -p.double().gather(1, y[:, None]).log().mean()

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from doxa.errors import BadInput
-from doxa.judge.metrics.checks import require_number, require_rows
+from doxa.judge.metrics.checks import require_no_nan, require_not_empty
 
 
 def auroc(inside: Tensor, outside: Tensor) -> Tensor:
@@ -33,8 +33,8 @@ def fpr95(inside: Tensor, outside: Tensor) -> Tensor:
     Hendrycks, Mazeika & Dietterich (2019), Deep anomaly detection with outlier exposure.
     """
     _require_scores(inside, outside)
-    caught = -(-95 * len(outside) // 100)
-    threshold = outside.sort(descending=True).values[caught - 1]
+    caught_count = -(-95 * len(outside) // 100)
+    threshold = outside.sort(descending=True).values[caught_count - 1]
     return (inside >= threshold).double().mean()
 
 
@@ -42,7 +42,7 @@ def _require_scores(inside: Tensor, outside: Tensor) -> None:
     for name, scores in (("inside", inside), ("outside", outside)):
         if scores.dim() != 1:
             raise BadInput(f"{name} has shape {tuple(scores.shape)}; it must be one score an input, [rows]")
-        require_rows(name, scores)
-        require_number(name, scores)
+        require_not_empty(name, scores)
+        require_no_nan(name, scores)
     if inside.dtype != outside.dtype:
         raise BadInput(f"inside is {inside.dtype} and outside {outside.dtype}; bring them to one dtype")

@@ -15,7 +15,7 @@ from doxa.report.figures import (
     unsure,
 )
 from doxa.report.figures.panel import Figure, Panel
-from doxa.report.runs import Run
+from doxa.report.runs import ReportedRun
 
 TABLE: dict[str, Any] = {
     module.SECTION: module
@@ -23,14 +23,14 @@ TABLE: dict[str, Any] = {
 }
 
 
-def figures(runs: Sequence[Run], key: str) -> list[Figure]:
+def figures(runs: Sequence[ReportedRun], key: str) -> list[Figure]:
     """Every figure that at least one of the runs has the section for."""
-    found = []
+    drawn_figures = []
     for section, module in TABLE.items():
         panels = module.panels(runs, f"{key}-{section}")
         if panels:
-            found.append(Figure(module.TITLE, module.LEAD, panels))
-    return found
+            drawn_figures.append(Figure(module.TITLE, module.LEAD, panels))
+    return drawn_figures
 
 
 __all__ = ["TABLE", "Figure", "Panel", "figures"]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from doxa.report.canvas import picture
-from doxa.report.figures.lines import joined, line, percent
-from doxa.report.figures.panel import Numbers, Panel, legend, pivot
-from doxa.report.numbers import share
-from doxa.report.runs import Run, batches
+from doxa.report.canvas import draw_svg
+from doxa.report.figures.lines import draw_line, join_sentences, to_percent
+from doxa.report.figures.panel import NumberTable, Panel, run_legend, table_by_x
+from doxa.report.numbers import format_percent
+from doxa.report.runs import ReportedRun, style_batches
 
 SECTION = "attack"
 TITLE = "How easily is it misled?"
@@ -20,30 +20,32 @@ LEAD = (
 )
 
 
-def panels(runs: Sequence[Run], key: str) -> list[Panel]:
+def panels(runs: Sequence[ReportedRun], key: str) -> list[Panel]:
     """One panel for as many runs as can be told apart."""
-    return [_panel(some, f"{key}-{k}") for k, some in enumerate(batches(runs, SECTION))]
+    return [_panel(batch, f"{key}-{k}") for k, batch in enumerate(style_batches(runs, SECTION))]
 
 
-def _panel(runs: Sequence[Run], key: str) -> Panel:
+def _panel(runs: Sequence[ReportedRun], key: str) -> Panel:
     def draw(axes: Axes) -> None:
         for run in runs:
             table = run.result[SECTION]
-            errors = percent(table["se"]) if "se" in table else None
-            line(axes, run, table["radius"], percent(table["accuracy"]), errors)
+            errors = to_percent(table["se"]) if "se" in table else None
+            draw_line(axes, run, table["radius"], to_percent(table["accuracy"]), errors)
         axes.set_ylim(0, 104)
 
-    says = joined([_says(run) for run in runs])
-    svg = picture(draw, key=key, label=f"Accuracy under attack. {says}", x="radius", y="accuracy, %")
-    return Panel(svg, says, legend(runs), numbers=_numbers(runs))
+    caption = join_sentences([_caption(run) for run in runs])
+    svg = draw_svg(draw, key=key, label=f"Accuracy under attack. {caption}", x="radius", y="accuracy, %")
+    return Panel(svg, caption, run_legend(runs), numbers=_number_table(runs))
 
 
-def _says(run: Run) -> str:
+def _caption(run: ReportedRun) -> str:
     table = run.result[SECTION]
-    clean, last = share(table["accuracy"][0]), share(table["accuracy"][-1])
-    return f"{run.said} goes from {clean} to {last} at radius {table['radius'][-1]:g}"
+    clean, last = format_percent(table["accuracy"][0]), format_percent(table["accuracy"][-1])
+    return f"{run.name_in_sentence} goes from {clean} to {last} at radius {table['radius'][-1]:g}"
 
 
-def _numbers(runs: Sequence[Run]) -> Numbers:
+def _number_table(runs: Sequence[ReportedRun]) -> NumberTable:
     tables = [run.result[SECTION] for run in runs]
-    return pivot(runs, "radius", [dict(zip(t["radius"], map(share, t["accuracy"]), strict=True)) for t in tables])
+    return table_by_x(
+        runs, "radius", [dict(zip(t["radius"], map(format_percent, t["accuracy"]), strict=True)) for t in tables]
+    )

@@ -8,10 +8,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from doxa.report.canvas import SLIM, picture, tick
-from doxa.report.figures.lines import joined, numbers, span
-from doxa.report.figures.panel import Numbers, Panel, legend, pivot
-from doxa.report.runs import Run, batches
+from doxa.report.canvas import SLIM, draw_svg, format_tick
+from doxa.report.figures.lines import axis_limits, join_sentences, nan_for_none
+from doxa.report.figures.panel import NumberTable, Panel, run_legend, table_by_x
+from doxa.report.runs import ReportedRun, style_batches
 
 SECTION = "history"
 TITLE = "How it learned"
@@ -28,25 +28,25 @@ SETTLED = 0.03  # of the epochs: what comes before may leave the picture at its 
 ROWS = 8  # epochs told as numbers
 
 
-def panels(runs: Sequence[Run], key: str) -> list[Panel]:
+def panels(runs: Sequence[ReportedRun], key: str) -> list[Panel]:
     """A panel for each of the curves that any run has; a KL that is nothing but 0 is none."""
-    found = []
+    curve_panels = []
     for column, (title, unit) in CURVES.items():
-        for k, some in enumerate(batches([run for run in runs if any(_curve(run, column))], SECTION)):
-            found.append(_panel(some, column, title, unit, f"{key}-{column}-{k}"))
-    return found
+        for k, batch in enumerate(style_batches([run for run in runs if any(_curve(run, column))], SECTION)):
+            curve_panels.append(_panel(batch, column, title, unit, f"{key}-{column}-{k}"))
+    return curve_panels
 
 
-def _panel(runs: Sequence[Run], column: str, title: str, unit: str, key: str) -> Panel:
-    curves = {run.place: _curve(run, column) for run in runs}
-    known = [v for curve in curves.values() for v in curve if v is not None]
-    logarithmic = min(known) > 0 and max(known) > 20 * min(known)
+def _panel(runs: Sequence[ReportedRun], column: str, title: str, unit: str, key: str) -> Panel:
+    curves = {run.series_index: _curve(run, column) for run in runs}
+    values_known = [v for curve in curves.values() for v in curve if v is not None]
+    logarithmic = min(values_known) > 0 and max(values_known) > 20 * min(values_known)
     settled = [v for curve in curves.values() for v in curve[int(SETTLED * len(curve)) :] if v is not None]
 
     def draw(axes: Axes) -> None:
         for run in runs:
-            epochs = range(1, len(curves[run.place]) + 1)
-            values = numbers(curves[run.place])
+            epochs = range(1, len(curves[run.series_index]) + 1)
+            values = nan_for_none(curves[run.series_index])
             style = run.style
             axes.plot(
                 epochs,
@@ -54,35 +54,44 @@ def _panel(runs: Sequence[Run], column: str, title: str, unit: str, key: str) ->
                 color=style.colour,
                 linestyle=style.line,
                 marker=style.marker,
-                markevery=(min(run.place * max(1, len(values) // 20), len(values) - 1), max(1, len(values) // 4)),
+                markevery=(
+                    min(run.series_index * max(1, len(values) // 20), len(values) - 1),
+                    max(1, len(values) // 4),
+                ),
             )
         if logarithmic:
             axes.set_yscale("log")
-            axes.yaxis.set_major_locator(LogLocator(10, (1.0,) if max(known) > 200 * min(known) else (1.0, 3.0)))
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+            axes.yaxis.set_major_locator(
+                LogLocator(10, (1.0,) if max(values_known) > 200 * min(values_known) else (1.0, 3.0))
+            )
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
             axes.yaxis.set_minor_formatter(NullFormatter())
         else:
-            axes.set_ylim(span(settled))
+            axes.set_ylim(axis_limits(settled))
 
-    says = joined([f"{run.said} ends at {_last(curves[run.place])}" for run in runs])
-    label = f"Learning curve of {title}. {says}"
-    svg = picture(draw, key=key, label=label, x="epoch", y=unit, width=SLIM, height=220)
-    return Panel(svg, says, legend(runs), title=title, numbers=_numbers(list(curves.values()), runs))
+    caption = join_sentences(
+        [f"{run.name_in_sentence} ends at {_format_last(curves[run.series_index])}" for run in runs]
+    )
+    label = f"Learning curve of {title}. {caption}"
+    svg = draw_svg(draw, key=key, label=label, x="epoch", y=unit, width=SLIM, height=220)
+    return Panel(svg, caption, run_legend(runs), title=title, numbers=_number_table(list(curves.values()), runs))
 
 
-def _curve(run: Run, column: str) -> list[Any]:
+def _curve(run: ReportedRun, column: str) -> list[Any]:
     return [row.get(column) for row in run.result.get(SECTION, [])]
 
 
-def _last(curve: Sequence[Any]) -> str:
-    known = [v for v in curve if v is not None]
-    if not known:
+def _format_last(curve: Sequence[Any]) -> str:
+    values = [v for v in curve if v is not None]
+    if not values:
         return "–"
-    return f"{known[-1]:{',.0f' if abs(known[-1]) >= 1000 else '.4g'}}".replace("-", "−")
+    return f"{values[-1]:{',.0f' if abs(values[-1]) >= 1000 else '.4g'}}".replace("-", "−")
 
 
-def _numbers(curves: Sequence[Sequence[Any]], runs: Sequence[Run]) -> Numbers:
+def _number_table(curves: Sequence[Sequence[Any]], runs: Sequence[ReportedRun]) -> NumberTable:
     longest = max(map(len, curves))
-    some = sorted({round(i * (longest - 1) / (ROWS - 1)) for i in range(ROWS)})
-    columns = [{float(k + 1): _last(curve[k : k + 1]) for k in some if k < len(curve)} for curve in curves]
-    return pivot(runs, "epoch", columns)
+    epoch_indices = sorted({round(i * (longest - 1) / (ROWS - 1)) for i in range(ROWS)})
+    columns = [
+        {float(k + 1): _format_last(curve[k : k + 1]) for k in epoch_indices if k < len(curve)} for curve in curves
+    ]
+    return table_by_x(runs, "epoch", columns)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from doxa.report.runs import Run
+from doxa.report.runs import ReportedRun
 
-Numbers = tuple[list[str], list[list[str]]]
+NumberTable = tuple[list[str], list[list[str]]]
 
 
 @dataclass(frozen=True)
@@ -17,10 +17,10 @@ class Panel:
     """One drawing with its legend, a sentence that says what is to be seen, and its numbers (heads, rows)."""
 
     svg: Markup
-    says: str
+    caption: str
     legend: list[tuple[Markup, str, str]]  # key, name, full name
     title: str = ""
-    numbers: Numbers | None = None
+    numbers: NumberTable | None = None
 
 
 @dataclass(frozen=True)
@@ -32,20 +32,20 @@ class Figure:
     panels: list[Panel]
 
 
-def legend(runs: Sequence[Run]) -> list[tuple[Markup, str, str]]:
+def run_legend(runs: Sequence[ReportedRun]) -> list[tuple[Markup, str, str]]:
     """The key of each run beside its name."""
-    return [(run.style.key, run.name, run.full) for run in runs]
+    return [(run.style.key, run.name, run.full_name) for run in runs]
 
 
-def pivot(runs: Sequence[Run], head: str, columns: Sequence[Mapping[float, str]]) -> Numbers:
+def table_by_x(runs: Sequence[ReportedRun], head: str, columns: Sequence[Mapping[float, str]]) -> NumberTable:
     """A row for each value of what lies on the x axis, a column for each run."""
     rows = sorted({x for column in columns for x in column})
     return [head, *(run.name for run in runs)], [[f"{x:.4g}", *(c.get(x, "–") for c in columns)] for x in rows]
 
 
-def swatch(shape: str, colour: str, dash: str = "") -> Markup:
+def legend_swatch(shape: str, colour: str, dash: str = "") -> Markup:
     """A key for what is not a run: an "area", a "line" or "dots" in one of the page's colours."""
-    drawn = {
+    shape_svg = {
         "area": f'<rect x="3" y="1" width="24" height="10" fill="var({colour})" fill-opacity=".28"/>',
         "deep": f'<rect x="3" y="1" width="24" height="10" fill="var({colour})" fill-opacity=".5"/>',
         "line": f'<path d="M1 6H29" fill="none" stroke="var({colour})" stroke-width="2" stroke-dasharray="{dash}"/>',
@@ -53,4 +53,4 @@ def swatch(shape: str, colour: str, dash: str = "") -> Markup:
             f'<circle cx="{x}" cy="{y}" r="1.6" fill="var({colour})"/>' for x, y in ((7, 8), (15, 4), (23, 7))
         ),
     }[shape]
-    return Markup(f'<svg class="key" viewBox="0 0 30 12" aria-hidden="true">{drawn}</svg>')
+    return Markup(f'<svg class="key" viewBox="0 0 30 12" aria-hidden="true">{shape_svg}</svg>')

@@ -7,11 +7,11 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from doxa.report.canvas import picture
-from doxa.report.figures.lines import line, span
-from doxa.report.figures.panel import Numbers, Panel, legend, pivot
-from doxa.report.numbers import share
-from doxa.report.runs import Run, batches
+from doxa.report.canvas import draw_svg
+from doxa.report.figures.lines import axis_limits, draw_line
+from doxa.report.figures.panel import NumberTable, Panel, run_legend, table_by_x
+from doxa.report.numbers import format_percent
+from doxa.report.runs import ReportedRun, style_batches
 
 SECTION = "pruning"
 TITLE = "How much of it can go?"
@@ -19,70 +19,75 @@ LEAD = (
     "The least relevant weights are set to zero: ranked by signal-to-noise where a run knows its noise, by size where "
     "it does not."
 )
-TOLD = 0.95  # the share of which is told in words
+CAPTION_SHARE = 0.95  # the share of which is told in words
 
 
-def panels(runs: Sequence[Run], key: str) -> list[Panel]:
+def panels(runs: Sequence[ReportedRun], key: str) -> list[Panel]:
     """One panel for as many runs as can be told apart, all with the same limits."""
-    limits = span([v for run in runs if run.has(SECTION) for v in _tops(run)], floor=0.0)
-    return [_panel(some, f"{key}-{k}", limits) for k, some in enumerate(batches(runs, SECTION))]
+    limits = axis_limits([v for run in runs if run.has_section(SECTION) for v in _upper_ends(run)], floor=0.0)
+    return [_panel(batch, f"{key}-{k}", limits) for k, batch in enumerate(style_batches(runs, SECTION))]
 
 
-def _panel(runs: Sequence[Run], key: str, limits: tuple[float, float]) -> Panel:
-    shares = sorted({part for run in runs for part in run.result[SECTION]["share"]})
+def _panel(runs: Sequence[ReportedRun], key: str, limits: tuple[float, float]) -> Panel:
+    shares = sorted({share for run in runs for share in run.result[SECTION]["share"]})
 
     def draw(axes: Axes) -> None:
         for run in runs:
             table = run.result[SECTION]
             # Evenly spaced: the last few percent, where it matters, would else be a hair's breadth.
-            places = [shares.index(part) for part in table["share"]]
-            errors = [None if e is None else _factor(run) * e for e in table["se"]] if "se" in table else None
-            line(axes, run, places, _skill(run), errors)
-        axes.set_xticks(range(len(shares)), [f"{100 * part:g}" for part in shares])
+            places = [shares.index(share) for share in table["share"]]
+            errors = [None if e is None else _percent_factor(run) * e for e in table["se"]] if "se" in table else None
+            draw_line(axes, run, places, _skill(run), errors)
+        axes.set_xticks(range(len(shares)), [f"{100 * share:g}" for share in shares])
         axes.set_ylim(limits)
 
-    says = _says(runs)
-    svg = picture(draw, key=key, label=f"Pruning curve. {says}", x="weights set to zero, %", y=_unit(runs[0]))
-    return Panel(svg, says, legend(runs), numbers=_numbers(runs))
+    caption = _caption(runs)
+    svg = draw_svg(draw, key=key, label=f"Pruning curve. {caption}", x="weights set to zero, %", y=_axis_label(runs[0]))
+    return Panel(svg, caption, run_legend(runs), numbers=_number_table(runs))
 
 
-def _name(run: Run) -> str:
+def _skill_name(run: ReportedRun) -> str:
     return "error" if "error" in run.result[SECTION] else "rmse"
 
 
-def _factor(run: Run) -> float:
-    return 100.0 if _name(run) == "error" else 1.0
+def _percent_factor(run: ReportedRun) -> float:
+    return 100.0 if _skill_name(run) == "error" else 1.0
 
 
-def _unit(run: Run) -> str:
-    return "error, %" if _name(run) == "error" else "RMSE"
+def _axis_label(run: ReportedRun) -> str:
+    return "error, %" if _skill_name(run) == "error" else "RMSE"
 
 
-def _skill(run: Run) -> list[Any]:
-    return [None if v is None else _factor(run) * v for v in run.result[SECTION][_name(run)]]
+def _skill(run: ReportedRun) -> list[Any]:
+    return [None if v is None else _percent_factor(run) * v for v in run.result[SECTION][_skill_name(run)]]
 
 
-def _tops(run: Run) -> list[Any]:
+def _upper_ends(run: ReportedRun) -> list[Any]:
     """The upper ends of its whiskers."""
     errors = run.result[SECTION].get("se", [None] * len(_skill(run)))
-    return [v and v + _factor(run) * (e or 0.0) for v, e in zip(_skill(run), errors, strict=True)]
+    return [v and v + _percent_factor(run) * (e or 0.0) for v, e in zip(_skill(run), errors, strict=True)]
 
 
-def _says(runs: Sequence[Run]) -> str:
+def _caption(runs: Sequence[ReportedRun]) -> str:
     shares = runs[0].result[SECTION]["share"]
-    told = min(shares, key=lambda part: abs(part - TOLD))
-    ends = [f"{_value(run, shares[0])} to {_value(run, told)} for {run.said}" for run in runs]
-    skill = "error" if _name(runs[0]) == "error" else "RMSE"
-    return f"From {share(shares[0], 0)} to {share(told, 0)} pruned the {skill} goes from {', '.join(ends)}."
+    caption_share = min(shares, key=lambda share: abs(share - CAPTION_SHARE))
+    ends = [f"{_value(run, shares[0])} to {_value(run, caption_share)} for {run.name_in_sentence}" for run in runs]
+    skill = "error" if _skill_name(runs[0]) == "error" else "RMSE"
+    return (
+        f"From {format_percent(shares[0], 0)} to {format_percent(caption_share, 0)} pruned the {skill} goes from "
+        f"{', '.join(ends)}."
+    )
 
 
-def _value(run: Run, part: float) -> str:
-    values = dict(zip(run.result[SECTION]["share"], run.result[SECTION][_name(run)], strict=True))
-    value = values.get(part)
-    return share(value) if value is None or _name(run) == "error" else f"{value:.3g}"
+def _value(run: ReportedRun, share: float) -> str:
+    values = dict(zip(run.result[SECTION]["share"], run.result[SECTION][_skill_name(run)], strict=True))
+    value = values.get(share)
+    return format_percent(value) if value is None or _skill_name(run) == "error" else f"{value:.3g}"
 
 
-def _numbers(runs: Sequence[Run]) -> Numbers:
+def _number_table(runs: Sequence[ReportedRun]) -> NumberTable:
     shares = [run.result[SECTION]["share"] for run in runs]
-    columns = [{100 * part: _value(run, part) for part in parts} for run, parts in zip(runs, shares, strict=True)]
-    return pivot(runs, "pruned, %", columns)
+    columns = [
+        {100 * share: _value(run, share) for share in run_shares} for run, run_shares in zip(runs, shares, strict=True)
+    ]
+    return table_by_x(runs, "pruned, %", columns)

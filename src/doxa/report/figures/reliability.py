@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from doxa.report.canvas import picture
-from doxa.report.figures.lines import diagonal, joined, percent
-from doxa.report.figures.panel import Numbers, Panel, legend
-from doxa.report.numbers import share
-from doxa.report.runs import Run, batches
+from doxa.report.canvas import draw_svg
+from doxa.report.figures.lines import draw_diagonal, join_sentences, to_percent
+from doxa.report.figures.panel import NumberTable, Panel, run_legend
+from doxa.report.numbers import format_percent
+from doxa.report.runs import ReportedRun, style_batches
 
 SECTION = "reliability"
 TITLE = "Does it know when it is right?"
@@ -23,25 +23,31 @@ SMALLEST, LARGEST = 14.0, 90.0  # area of a marker
 FEW = 10  # rows, of which one more or less right is a jump of a tenth
 
 
-def panels(runs: Sequence[Run], key: str) -> list[Panel]:
+def panels(runs: Sequence[ReportedRun], key: str) -> list[Panel]:
     """One panel for as many runs as can be told apart."""
-    return [_panel(some, f"{key}-{k}") for k, some in enumerate(batches(runs, SECTION))]
+    return [_panel(batch, f"{key}-{k}") for k, batch in enumerate(style_batches(runs, SECTION))]
 
 
-def _panel(runs: Sequence[Run], key: str) -> Panel:
+def _panel(runs: Sequence[ReportedRun], key: str) -> Panel:
     def draw(axes: Axes) -> None:
-        diagonal(axes)
+        draw_diagonal(axes)
         most = max((count for run in runs for count in run.result[SECTION]["count"]), default=1) or 1
         for run in runs:
             table, style = run.result[SECTION], run.style
-            counts, x, y = table["count"], percent(table["confidence"]), percent(table["accuracy"])
-            known = [k for k in range(len(counts)) if x[k] is not None and y[k] is not None]
-            many = [k for k in known if counts[k] >= FEW]
-            axes.plot([x[k] for k in many], [y[k] for k in many], color=style.colour, linestyle=style.line, zorder=2)
+            counts, x, y = table["count"], to_percent(table["confidence"]), to_percent(table["accuracy"])
+            indices = [k for k in range(len(counts)) if x[k] is not None and y[k] is not None]
+            joined_indices = [k for k in indices if counts[k] >= FEW]
+            axes.plot(
+                [x[k] for k in joined_indices],
+                [y[k] for k in joined_indices],
+                color=style.colour,
+                linestyle=style.line,
+                zorder=2,
+            )
             axes.scatter(
-                [x[k] for k in known],
-                [y[k] for k in known],
-                s=[max(SMALLEST, LARGEST * counts[k] / most) for k in known],
+                [x[k] for k in indices],
+                [y[k] for k in indices],
+                s=[max(SMALLEST, LARGEST * counts[k] / most) for k in indices],
                 c=style.colour,
                 marker=style.marker,
                 linewidths=0,
@@ -49,26 +55,29 @@ def _panel(runs: Sequence[Run], key: str) -> Panel:
             )
         axes.set(xlim=(0, 102), ylim=(0, 104))
 
-    says = joined([_says(run) for run in runs])
-    svg = picture(draw, key=key, label=f"Reliability diagram. {says}", x="confidence, %", y="accuracy, %")
-    return Panel(svg, says, legend(runs), numbers=_numbers(runs))
+    caption = join_sentences([_caption(run) for run in runs])
+    svg = draw_svg(draw, key=key, label=f"Reliability diagram. {caption}", x="confidence, %", y="accuracy, %")
+    return Panel(svg, caption, run_legend(runs), numbers=_number_table(runs))
 
 
-def _says(run: Run) -> str:
+def _caption(run: ReportedRun) -> str:
     table = run.result[SECTION]
     rows = sum(table["count"]) or 1
-    said, was = (
+    mean_confidence, mean_accuracy = (
         sum(n * v for n, v in zip(table["count"], table[c], strict=True) if v is not None) / rows
         for c in ("confidence", "accuracy")
     )
-    return f"{run.said} is {share(said)} sure on average and right {share(was)} of the time"
+    return (
+        f"{run.name_in_sentence} is {format_percent(mean_confidence)} sure on average and right "
+        f"{format_percent(mean_accuracy)} of the time"
+    )
 
 
-def _numbers(runs: Sequence[Run]) -> Numbers:
+def _number_table(runs: Sequence[ReportedRun]) -> NumberTable:
     rows = []
     for run in runs:
         table = run.result[SECTION]
-        for said, was, count in zip(table["confidence"], table["accuracy"], table["count"], strict=True):
-            if said is not None and was is not None:
-                rows.append([run.name, f"{100 * said:.1f}", f"{100 * was:.1f}", f"{count:,}"])
+        for confidence, accuracy, count in zip(table["confidence"], table["accuracy"], table["count"], strict=True):
+            if confidence is not None and accuracy is not None:
+                rows.append([run.name, f"{100 * confidence:.1f}", f"{100 * accuracy:.1f}", f"{count:,}"])
     return ["run", "confidence, %", "accuracy, %", "rows"], rows

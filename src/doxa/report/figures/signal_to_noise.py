@@ -7,12 +7,12 @@ from itertools import pairwise
 
 from matplotlib.axes import Axes
 
-from doxa.report.canvas import picture
-from doxa.report.figures.lines import joined
-from doxa.report.figures.panel import Panel, legend
-from doxa.report.numbers import share
+from doxa.report.canvas import draw_svg
+from doxa.report.figures.lines import join_sentences
+from doxa.report.figures.panel import Panel, run_legend
+from doxa.report.numbers import format_percent
 from doxa.report.palette import MUTED
-from doxa.report.runs import Run, batches
+from doxa.report.runs import ReportedRun, style_batches
 
 SECTION = "signal_to_noise"
 TITLE = "Which weights carry signal?"
@@ -22,45 +22,47 @@ LEAD = (
 )
 
 
-def panels(runs: Sequence[Run], key: str) -> list[Panel]:
+def panels(runs: Sequence[ReportedRun], key: str) -> list[Panel]:
     """One panel for as many runs as can be told apart, all with the same limits."""
-    top = 1.06 * max((part for run in runs if run.has(SECTION) for part in _shares(run)), default=1.0)
-    return [_panel(some, f"{key}-{k}", top) for k, some in enumerate(batches(runs, SECTION))]
+    top = 1.06 * max(
+        (percentage for run in runs if run.has_section(SECTION) for percentage in _bin_percentages(run)), default=1.0
+    )
+    return [_panel(batch, f"{key}-{k}", top) for k, batch in enumerate(style_batches(runs, SECTION))]
 
 
-def _panel(runs: Sequence[Run], key: str, top: float) -> Panel:
+def _panel(runs: Sequence[ReportedRun], key: str, top: float) -> Panel:
     def draw(axes: Axes) -> None:
         axes.axvline(0, color=MUTED, linewidth=1.0, linestyle=(0, (3, 3)))
         for run in runs:
-            edges, shares = run.result[SECTION]["edges"], _shares(run)
-            axes.stairs(shares, edges, fill=True, color=run.style.colour, alpha=0.3, linewidth=0)
+            edges, percentages = run.result[SECTION]["edges"], _bin_percentages(run)
+            axes.stairs(percentages, edges, fill=True, color=run.style.colour, alpha=0.3, linewidth=0)
             middles = [(a + b) / 2 for a, b in pairwise(edges)]
-            axes.plot(middles, shares, color=run.style.colour, linestyle=run.style.line, linewidth=1.4)
-        axes.set(xlim=_filled(runs), ylim=(0, top))
+            axes.plot(middles, percentages, color=run.style.colour, linestyle=run.style.line, linewidth=1.4)
+        axes.set(xlim=_filled_limits(runs), ylim=(0, top))
 
-    says = joined([_says(run) for run in runs])
-    label = f"Histogram of signal-to-noise ratios. {says}"
-    svg = picture(draw, key=key, label=label, x="signal-to-noise, dB", y="weights, %")
-    return Panel(svg, says, legend(runs))
+    caption = join_sentences([_caption(run) for run in runs])
+    label = f"Histogram of signal-to-noise ratios. {caption}"
+    svg = draw_svg(draw, key=key, label=label, x="signal-to-noise, dB", y="weights, %")
+    return Panel(svg, caption, run_legend(runs))
 
 
-def _shares(run: Run) -> list[float]:
+def _bin_percentages(run: ReportedRun) -> list[float]:
     counts = [count or 0 for count in run.result[SECTION]["count"]]
     return [100 * count / (sum(counts) or 1) for count in counts]
 
 
-def _filled(runs: Sequence[Run]) -> tuple[float, float]:
+def _filled_limits(runs: Sequence[ReportedRun]) -> tuple[float, float]:
     """From the first to the last bin with a thousandth of the weights in it."""
     ends = []
     for run in runs:
-        edges, shares = run.result[SECTION]["edges"], _shares(run)
-        for k, part in enumerate(shares):
-            if part > 0.1:
+        edges, percentages = run.result[SECTION]["edges"], _bin_percentages(run)
+        for k, percentage in enumerate(percentages):
+            if percentage > 0.1:
                 ends += [edges[k], edges[k + 1]]
     return (min(ends), max(ends)) if ends else (-40.0, 30.0)
 
 
-def _says(run: Run) -> str:
-    edges, shares = run.result[SECTION]["edges"], _shares(run)
-    strong = sum(part for edge, part in zip(edges, shares, strict=False) if edge >= -1e-9)
-    return f"{share(strong / 100, 0)} of the weights of {run.said} are stronger than their noise"
+def _caption(run: ReportedRun) -> str:
+    edges, percentages = run.result[SECTION]["edges"], _bin_percentages(run)
+    strong = sum(percentage for edge, percentage in zip(edges, percentages, strict=False) if edge >= -1e-9)
+    return f"{format_percent(strong / 100, 0)} of the weights of {run.name_in_sentence} are stronger than their noise"

@@ -8,9 +8,9 @@ from typing import Any
 from markupsafe import Markup
 
 from doxa.report.figures.panel import Panel
-from doxa.report.pixels import data_address
-from doxa.report.runs import Run
-from doxa.report.text import shortened
+from doxa.report.pixels import png_data_url
+from doxa.report.runs import ReportedRun
+from doxa.report.text import shorten
 
 SECTION = "unsure"
 TITLE = "What it is least sure of"
@@ -27,26 +27,26 @@ BAR = Markup(
 )
 
 
-def panels(runs: Sequence[Run], key: str) -> list[Panel]:
+def panels(runs: Sequence[ReportedRun], key: str) -> list[Panel]:
     """A panel of inputs for each run."""
-    return [_panel(run) for run in runs if run.has(SECTION)]
+    return [_panel(run) for run in runs if run.has_section(SECTION)]
 
 
-def _panel(run: Run) -> Panel:
+def _panel(run: ReportedRun) -> Panel:
     inputs = run.result[SECTION]
     classes = run.result.get("data", {}).get("classes")
     names = classes if isinstance(classes, list) else []
-    drawn = Markup("").join(_input(row, names) for row in inputs)
-    right = sum(
+    inputs_markup = Markup("").join(_input_markup(row, names) for row in inputs)
+    correct = sum(
         max(range(len(r["probabilities"])), key=lambda c: r["probabilities"][c] or 0.0) == r["label"]
         for r in inputs
         if r["probabilities"]
     )
-    says = f"{right} of these {len(inputs)} it gets right."
-    return Panel(Markup('<div class="inputs">{}</div>').format(drawn), says, [], title=run.name)
+    caption = f"{correct} of these {len(inputs)} it gets right."
+    return Panel(Markup('<div class="inputs">{}</div>').format(inputs_markup), caption, [], title=run.name)
 
 
-def _input(row: dict[str, Any], names: Sequence[Any]) -> Markup:
+def _input_markup(row: dict[str, Any], names: Sequence[Any]) -> Markup:
     shares = [p or 0.0 for p in row["probabilities"]]
     likeliest = sorted(range(len(shares)), key=lambda c: -shares[c])[:BARS]
     if isinstance(row["label"], int) and row["label"] < len(shares) and row["label"] not in likeliest:
@@ -54,15 +54,15 @@ def _input(row: dict[str, Any], names: Sequence[Any]) -> Markup:
     bars = Markup("").join(
         BAR.format(
             true=Markup(' class="true"') if c == row["label"] else "",
-            name=_class(c, names),
+            name=_class_name(c, names),
             width=f"{min(100.0, max(0.0, 100 * shares[c])):.1f}",
             share=f"{100 * shares[c]:.0f}",
         )
         for c in likeliest
     )
-    return INPUT.format(address=data_address(row["image"]), label=_class(row["label"], names), bars=bars)
+    return INPUT.format(address=png_data_url(row["image"]), label=_class_name(row["label"], names), bars=bars)
 
 
-def _class(label: Any, names: Sequence[Any]) -> str:
-    named = isinstance(label, int) and 0 <= label < len(names)
-    return shortened(names[label] if named else label, LONGEST)
+def _class_name(label: Any, names: Sequence[Any]) -> str:
+    has_name = isinstance(label, int) and 0 <= label < len(names)
+    return shorten(names[label] if has_name else label, LONGEST)

@@ -7,13 +7,13 @@ import math
 import torch
 from torch import Tensor
 
-from doxa.search.distribution.gaussian import Gaussian
+from doxa.search.distribution.gaussian import SearchDistribution
 
-FASTER = 1.5  # what a larger step would have been
+LARGER_STEP = 1.5  # what a larger step would have been
 STEP = 0.1  # how fast the rate goes up, and back
 
 
-def advantage(values: Tensor, weights: Tensor) -> float:
+def mann_whitney_z(values: Tensor, weights: Tensor) -> float:
     """By how many standard deviations points of given weights [N] have lower values than the same points unweighed.
 
     z = (U − m m′/2) / √(m m′ (m + m′ + 1)/12),  U = Σ_i w_i Σ_j [f_i < f_j] + ½[f_i = f_j],  m = N,  m′ = Σ w
@@ -23,11 +23,20 @@ def advantage(values: Tensor, weights: Tensor) -> float:
     lower = (values[:, None] < values[None, :]).to(weights).sum(1)
     equal = (values[:, None] == values[None, :]).to(weights).sum(1)
     u = float((weights * (lower + equal / 2)).sum())
-    here, there = len(values), float(weights.sum())
-    return (u - here * there / 2) / max(math.sqrt(here * there * (here + there + 1) / 12), 1e-300)
+    count, total_weight = len(values), float(weights.sum())
+    return (u - count * total_weight / 2) / max(
+        math.sqrt(count * total_weight * (count + total_weight + 1) / 12), 1e-300
+    )
 
 
-def adapted(rate: float, first: float, values: Tensor, points: Tensor, at: Gaussian, other: Gaussian) -> float:
+def adapt_rate(
+    rate: float,
+    initial_rate: float,
+    values: Tensor,
+    points: Tensor,
+    distribution: SearchDistribution,
+    other: SearchDistribution,
+) -> float:
     """The rate of the scales for the next step: higher where the larger step's points would have been better.
 
     η ← max(η, min(1.1 η, 1)) where the test of the same points, weighed by p_other/p, is passed by
@@ -37,10 +46,10 @@ def adapted(rate: float, first: float, values: Tensor, points: Tensor, at: Gauss
 
     Schaul (2012), Natural evolution strategies converge on sphere functions; Wierstra et al. (2014).
     """
-    known = values.isfinite()
-    weights = (other.log_prob(points[known]) - at.log_prob(points[known])).clamp_max(30).exp()
+    finite = values.isfinite()
+    weights = (other.log_prob(points[finite]) - distribution.log_prob(points[finite])).clamp_max(30).exp()
     level = 0.5 - 1 / (3 * (points.shape[1] + 1))
     threshold = float(torch.special.ndtri(torch.tensor(1 - level, dtype=torch.float64)))
-    if advantage(values[known], weights) > threshold:
+    if mann_whitney_z(values[finite], weights) > threshold:
         return max(rate, min(1.0, (1 + STEP) * rate))
-    return (1 - STEP) * rate + STEP * first
+    return (1 - STEP) * rate + STEP * initial_rate

@@ -32,8 +32,8 @@ class Coordinate:
 
         Left there, a coordinate would have to come all the way back before its scale could grow again.
         """
-        least = self.of(self.scale(torch.full_like(c, -math.inf)))
-        return torch.maximum(c, least.nan_to_num(nan=-math.inf, neginf=-math.inf))
+        lower_bound = self.of(self.scale(torch.full_like(c, -math.inf)))
+        return torch.maximum(c, lower_bound.nan_to_num(nan=-math.inf, neginf=-math.inf))
 
 
 log_scale = Coordinate("log_scale", torch.log, torch.exp, torch.ones_like)
@@ -54,14 +54,14 @@ variance = Coordinate("variance", torch.square, _root, _twice_square)
 Wierstra et al. (2014), Natural evolution strategies; Staines & Barber (2013), Optimization by variational bounding.
 """
 
-TABLE = {one.name: one for one in (log_scale, variance)}
+TABLE = {coordinate.name: coordinate for coordinate in (log_scale, variance)}
 
 
-def coordinate_of(given: Any) -> Coordinate:
+def require_coordinate(value: Any) -> Coordinate:
     """The coordinate that was asked for, or what is wrong with it."""
-    if not isinstance(given, Coordinate):
+    if not isinstance(value, Coordinate):
         names = " or ".join(f"doxa.search.{name}" for name in TABLE)
         raise BadInput(
-            f"coordinate must be {names}, or another doxa.search.distribution.coordinates.Coordinate; got {given!r}"
+            f"coordinate must be {names}, or another doxa.search.distribution.coordinates.Coordinate; got {value!r}"
         )
-    return given
+    return value

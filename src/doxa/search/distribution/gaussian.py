@@ -8,12 +8,12 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from doxa.posteriors.mean_field import gather, spread
+from doxa.posteriors.mean_field import expand_groups, sum_groups
 from doxa.weights.layout import Layout
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class SearchDistribution:
     """The search distribution.
 
     p(w | mean, scale) = ∏ᵢ N(wᵢ; meanᵢ, scale²_g(i)),  w = mean + scale ∘ ε
@@ -35,8 +35,8 @@ class Gaussian:
     @cached_property
     def scales(self) -> Tensor:
         """[P]: the scale of every weight."""
-        wide = spread(self.scale, self.groups)
-        return wide if self.relative is None else wide * self.relative
+        group_scales = expand_groups(self.scale, self.groups)
+        return group_scales if self.relative is None else group_scales * self.relative
 
     @property
     def shared(self) -> bool:
@@ -45,7 +45,7 @@ class Gaussian:
 
     def by_group(self, values: Tensor) -> Tensor:
         """One value a weight [P] -> their sum in each group [G]."""
-        return gather(values, self.groups)
+        return sum_groups(values, self.groups)
 
     def log_prob(self, w: Tensor) -> Tensor:
         """log p(w) of each row of w [..., P]."""
@@ -53,7 +53,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Slopes:
+class SearchSlopes:
     """How the expected objective U changes with the search distribution: ∂U/∂mean [P] and ∂U/∂log scale [G]."""
 
     by_mean: Tensor
@@ -64,20 +64,24 @@ class Slopes:
         return {"gradient": float(self.by_mean.norm()), "scale_gradient": float(self.by_log_scale.norm())}
 
 
-def scores(at: Gaussian, epsilon: Tensor) -> tuple[Tensor, Tensor]:
+def scores(distribution: SearchDistribution, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     """The slopes of log p(mean + scale ∘ ε) by mean [N, P] and by log scale [N, G], for rows of noise [N, P].
 
     ∂log p/∂mean = ε/scale,  ∂log p/∂log scale_g = Σ_{i in g} (εᵢ² − 1)
     """
     squares = epsilon.square()
-    by_log = squares if at.groups is None else torch.stack([p.sum(1) for p in squares.split(at.groups, 1)], 1)
-    return epsilon / at.scales, by_log - at.counts
+    by_log = (
+        squares
+        if distribution.groups is None
+        else torch.stack([p.sum(1) for p in squares.split(distribution.groups, 1)], 1)
+    )
+    return epsilon / distribution.scales, by_log - distribution.counts
 
 
-def groups_of(per: str, layout: Layout) -> tuple[int, ...] | None:
+def scale_groups(per: str, layout: Layout) -> tuple[int, ...] | None:
     """How many weights share a scale, one `per` weight, layer or network; point estimates share one of their own."""
     if per == "weight":
         return None
-    random = layout.layers() if per == "layer" else (layout.random,)
-    rest = layout.size - layout.random
-    return (*random, rest) if rest else random
+    random = layout.weights_per_layer() if per == "layer" else (layout.random,)
+    point_weights = layout.size - layout.random
+    return (*random, point_weights) if point_weights else random

@@ -12,13 +12,13 @@ from torch import Tensor
 from doxa.errors import BadInput, require_positive
 from doxa.search.distribution.coordinates import Coordinate
 from doxa.search.distribution.fisher import fisher
-from doxa.search.distribution.gaussian import Gaussian, Slopes
+from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes
 
 # From slopes, where they were taken and the coordinate of the scales to what an optimiser is given: by mean, by scale.
-Gradient = Callable[[Slopes, Gaussian, Coordinate], tuple[Tensor, Tensor]]
+Gradient = Callable[[SearchSlopes, SearchDistribution, Coordinate], tuple[Tensor, Tensor]]
 
 
-def plain(slopes: Slopes, at: Gaussian, coordinate: Coordinate) -> tuple[Tensor, Tensor]:
+def plain(slopes: SearchSlopes, distribution: SearchDistribution, coordinate: Coordinate) -> tuple[Tensor, Tensor]:
     """The gradient itself.
 
     (∂U/∂mean, ∂U/∂c)
@@ -26,7 +26,7 @@ def plain(slopes: Slopes, at: Gaussian, coordinate: Coordinate) -> tuple[Tensor,
     As a scale falls towards zero, it grows without bound. Williams (1992), Simple statistical gradient-following
     algorithms for connectionist reinforcement learning.
     """
-    return slopes.by_mean, slopes.by_log_scale / coordinate.slope(at.scale)
+    return slopes.by_mean, slopes.by_log_scale / coordinate.slope(distribution.scale)
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,17 @@ class Natural:
         if self.kl is not None:
             require_positive("kl", self.kl)
 
-    def __call__(self, slopes: Slopes, at: Gaussian, coordinate: Coordinate) -> tuple[Tensor, Tensor]:
-        of_mean, of_log = fisher(at)
-        by_mean, by_log = slopes.by_mean / of_mean, slopes.by_log_scale / of_log
+    def __call__(
+        self, slopes: SearchSlopes, distribution: SearchDistribution, coordinate: Coordinate
+    ) -> tuple[Tensor, Tensor]:
+        mean_information, log_scale_information = fisher(distribution)
+        by_mean, by_log = slopes.by_mean / mean_information, slopes.by_log_scale / log_scale_information
         if self.kl is not None:
             decrement = slopes.by_mean @ by_mean + slopes.by_log_scale @ by_log
             # Apart, neither root is infinite: where there is no slope, there is no step.
             length = (2 * self.kl) ** 0.5 * decrement.clamp_min(torch.finfo(decrement.dtype).tiny).rsqrt()
             by_mean, by_log = length * by_mean, length * by_log
-        return by_mean, by_log * coordinate.slope(at.scale)
+        return by_mean, by_log * coordinate.slope(distribution.scale)
 
 
 natural = Natural()
@@ -62,12 +64,12 @@ natural = Natural()
 TABLE: dict[str, Gradient] = {"plain": plain, "natural": natural}
 
 
-def gradient_of(given: Any) -> Gradient:
+def require_gradient(gradient: Any) -> Gradient:
     """The gradient that was asked for, or what is wrong with it."""
-    if not callable(given):
+    if not callable(gradient):
         raise BadInput(
             "gradient must be one of doxa.search: natural, plain, natural_within(kl), or a function of slopes, where "
-            f"they were taken and the coordinate of the scales; got {given!r}"
+            f"they were taken and the coordinate of the scales; got {gradient!r}"
         )
-    found: Gradient = given
-    return found
+    function: Gradient = gradient
+    return function

@@ -8,36 +8,43 @@ import torch
 from torch import Tensor
 
 from doxa.random.philox import Stream, fill_normals, fill_uniform
-from doxa.search.distribution.gaussian import Gaussian
+from doxa.search.distribution.gaussian import SearchDistribution
 
 # The numbers of the streams that decide what is kept, make new points, take them, and stand in for what was lost.
-KEPT, MADE, TAKEN, LACKING = 2, 3, 4, 5
-FEWEST = 16  # points that are made at a time
+KEEP_STREAM, PROPOSE_STREAM, ACCEPT_STREAM, REFILL_STREAM = 2, 3, 4, 5
+MIN_PROPOSALS = 16  # points that are made at a time
 
 
 @dataclass(frozen=True)
-class Memory:
+class PreviousGeneration:
     """A generation that is over: where its points were drawn from, its points [M, d] and what they were worth [M]."""
 
-    at: Gaussian
+    distribution: SearchDistribution
     points: Tensor
     values: Tensor
 
 
 @dataclass(frozen=True)
-class Mixed:
+class MixedGeneration:
     """A generation, old points before new ones: all of them [N, d], and the known values [M] of the first M."""
 
     points: Tensor
     values: Tensor
 
     @property
-    def fresh(self) -> Tensor:
+    def new_points(self) -> Tensor:
         """The points that nobody has evaluated yet."""
         return self.points[len(self.values) :]
 
 
-def mixed(old: Memory, at: Gaussian, size: int, refresh: float, seed: Tensor, generation: int) -> Mixed:
+def mix_generations(
+    previous: PreviousGeneration,
+    distribution: SearchDistribution,
+    size: int,
+    refresh: float,
+    seed: Tensor,
+    generation: int,
+) -> MixedGeneration:
     """So many points, `size`, each distributed as if drawn from where the search looks now.
 
     An old point is kept with probability min(1, (1 − a) p_new/p_old); new ones are drawn from p_new, and taken with
@@ -47,31 +54,35 @@ def mixed(old: Memory, at: Gaussian, size: int, refresh: float, seed: Tensor, ge
     `refresh` is a, the least share of new points. Values of an objective that changes from call to call are kept too.
     Sun et al. (2009), Efficient natural evolution strategies.
     """
-    many = len(old.points)
-    ratio = (at.log_prob(old.points) - old.at.log_prob(old.points)).exp()
-    keep = _uniform(many, seed, generation, KEPT, at.mean) < (1 - refresh) * ratio
-    parts, found, tried = [old.points[keep]], int(keep.sum()), 0
-    while found < many:
-        step = max(FEWEST, 2 * (many - found))
-        points = _drawn(at, step, seed, generation, MADE, start=tried)
-        ratio = (old.at.log_prob(points) - at.log_prob(points)).exp()
-        chances = _uniform(tried + step, seed, generation, TAKEN, at.mean)[tried:]
-        taken = points[chances < (1 - ratio).clamp_min(refresh)][: many - found]
-        parts.append(taken)
-        found, tried = found + len(taken), tried + step
-    parts.append(_drawn(at, size - many, seed, generation, LACKING))
-    return Mixed(torch.cat(parts), old.values[keep])
+    previous_count = len(previous.points)
+    ratio = (distribution.log_prob(previous.points) - previous.distribution.log_prob(previous.points)).exp()
+    keep = _draw_uniform(previous_count, seed, generation, KEEP_STREAM, distribution.mean) < (1 - refresh) * ratio
+    parts, accepted_count, proposed_count = [previous.points[keep]], int(keep.sum()), 0
+    while accepted_count < previous_count:
+        step = max(MIN_PROPOSALS, 2 * (previous_count - accepted_count))
+        points = _draw_points(distribution, step, seed, generation, PROPOSE_STREAM, start=proposed_count)
+        ratio = (previous.distribution.log_prob(points) - distribution.log_prob(points)).exp()
+        uniforms = _draw_uniform(proposed_count + step, seed, generation, ACCEPT_STREAM, distribution.mean)[
+            proposed_count:
+        ]
+        accepted_points = points[uniforms < (1 - ratio).clamp_min(refresh)][: previous_count - accepted_count]
+        parts.append(accepted_points)
+        accepted_count, proposed_count = accepted_count + len(accepted_points), proposed_count + step
+    parts.append(_draw_points(distribution, size - previous_count, seed, generation, REFILL_STREAM))
+    return MixedGeneration(torch.cat(parts), previous.values[keep])
 
 
-def _drawn(at: Gaussian, many: int, seed: Tensor, generation: int, number: int, start: int = 0) -> Tensor:
+def _draw_points(
+    distribution: SearchDistribution, count: int, seed: Tensor, generation: int, stream_number: int, start: int = 0
+) -> Tensor:
     """Points of a stream, from a certain one on [many, d]."""
-    width = len(at.mean)
-    epsilon = at.mean.new_empty(1, many * width)
-    fill_normals(epsilon, Stream(seed, generation, number), start=start * width)
-    return at.mean + at.scales * epsilon.view(many, width)
+    width = len(distribution.mean)
+    epsilon = distribution.mean.new_empty(1, count * width)
+    fill_normals(epsilon, Stream(seed, generation, stream_number), start=start * width)
+    return distribution.mean + distribution.scales * epsilon.view(count, width)
 
 
-def _uniform(many: int, seed: Tensor, generation: int, number: int, like: Tensor) -> Tensor:
-    out = like.new_empty(1, many)
-    fill_uniform(out, Stream(seed, generation, number))
+def _draw_uniform(count: int, seed: Tensor, generation: int, stream_number: int, like: Tensor) -> Tensor:
+    out = like.new_empty(1, count)
+    fill_uniform(out, Stream(seed, generation, stream_number))
     return out[0]

@@ -1,7 +1,7 @@
 """ENGINE: who evaluates a generation: the process itself, other processes, other machines."""
 
 from doxa.search.engines.contract import Engine, Evaluate, EvaluationFailed, Exchange, OutOfStep
-from doxa.search.engines.follower import copied
+from doxa.search.engines.follower import serialize_search
 from doxa.search.engines.in_process import InProcess as in_process
 from doxa.search.engines.on_ray import Ray as ray
 from doxa.search.engines.pool import Pool as pool
@@ -13,9 +13,9 @@ __all__ = [
     "EvaluationFailed",
     "Exchange",
     "OutOfStep",
-    "copied",
     "in_process",
     "pool",
     "ray",
+    "serialize_search",
     "torchrun",
 ]

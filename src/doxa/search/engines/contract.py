@@ -20,23 +20,23 @@ Exchange = Callable[[int, Evaluate, Sequence[slice]], list[Tensor | None]]
 
 
 @dataclass(frozen=True)
-class Placed:
+class EvaluationAtState:
     """An evaluation that tells where its search stands: at a mean and scales, with seeds of its noise."""
 
     evaluate: Evaluate
-    place: tuple[Tensor, ...]
+    search_state: tuple[Tensor, ...]
 
     def __call__(self, units: slice) -> Tensor:
         return self.evaluate(units)
 
 
-def place_of(evaluate: Evaluate) -> tuple[Tensor, ...]:
+def search_state_of(evaluate: Evaluate) -> tuple[Tensor, ...]:
     """Where the search stands whose evaluation this is; nothing of one that does not tell."""
-    return evaluate.place if isinstance(evaluate, Placed) else ()
+    return evaluate.search_state if isinstance(evaluate, EvaluationAtState) else ()
 
 
-# A search as it stands, for one who is to work at its side: bytes that `doxa.search.engines.follow` can open.
-Copy = Callable[[], bytes]
+# A search as it stands, for one who is to work at its side: bytes that `follower.deserialize_search` can open.
+CopySearch = Callable[[], bytes]
 
 
 class Engine(Protocol):
@@ -55,12 +55,12 @@ class Engine(Protocol):
         """Whether this process is the one that keeps records; where all run the same script, one does."""
         ...
 
-    def working(self, copy: Copy) -> AbstractContextManager[Exchange]:
+    def start_workers(self, copy: CopySearch) -> AbstractContextManager[Exchange]:
         """Start the workers, let them evaluate, and stop them."""
         ...
 
 
-class Follows(Protocol):
+class FollowingSearch(Protocol):
     """A search that can be copied, and whose copy can work at its side."""
 
     def follow(self, exchange: Exchange) -> None:
@@ -84,19 +84,19 @@ class OutOfStep(DoxaError, RuntimeError):
 
 
 # Errors of Doxa's own that stay what they are, wherever they were raised.
-KINDS: dict[str, type[DoxaError]] = {kind.__name__: kind for kind in (BadInput, Diverged)}
+PROPAGATED_ERRORS: dict[str, type[DoxaError]] = {kind.__name__: kind for kind in (BadInput, Diverged)}
 
 
-def in_words(error: Exception) -> tuple[str, str]:
+def describe_error(error: Exception) -> tuple[str, str]:
     """An error as words that travel: its kind, and what it says."""
     kind = type(error).__name__
-    return kind, str(error) if kind in KINDS else "".join(traceback.format_exception_only(error)).strip()
+    return kind, str(error) if kind in PROPAGATED_ERRORS else "".join(traceback.format_exception_only(error)).strip()
 
 
-def failure(generation: int, block: int, kind: str, words: str) -> DoxaError:
+def failure(generation: int, block: int, kind: str, message: str) -> DoxaError:
     """The error with which a generation ends that another process could not evaluate."""
-    where = f"in generation {generation + 1}, block {block} of the population: {words}"
-    left = "Nothing was changed by this generation"
-    if kind in KINDS:
-        return KINDS[kind](f"{where}. {left}")
-    return EvaluationFailed(f"the objective raised an error {where}. {left}")
+    description = f"in generation {generation + 1}, block {block} of the population: {message}"
+    unchanged = "Nothing was changed by this generation"
+    if kind in PROPAGATED_ERRORS:
+        return PROPAGATED_ERRORS[kind](f"{description}. {unchanged}")
+    return EvaluationFailed(f"the objective raised an error {description}. {unchanged}")

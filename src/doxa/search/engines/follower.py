@@ -15,15 +15,15 @@ import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, Diverged
-from doxa.search.engines.contract import Evaluate, Follows, in_words
+from doxa.search.engines.contract import Evaluate, FollowingSearch, describe_error
 
 # What a worker is told: evaluate a block, or what all blocks of a generation came to.
 EVALUATE, ANSWERS = "evaluate", "answers"
 # What it says: that it has opened its copy, what a block came to, what went wrong, or that it stands elsewhere.
-READY, ANSWER, RAISED, ASTRAY = "ready", "answer", "raised", "astray"
+READY, ANSWER, RAISED, OUT_OF_STEP = "ready", "answer", "raised", "astray"
 
 
-def copied(search: Any) -> bytes:
+def serialize_search(search: Any) -> bytes:
     """A search as bytes for a process of the same user; nothing of it is shared with the original."""
     buffer = io.BytesIO()
     try:
@@ -36,68 +36,70 @@ def copied(search: Any) -> bytes:
     return buffer.getvalue()
 
 
-def opened(copy: bytes) -> Follows:
+def deserialize_search(copy: bytes) -> FollowingSearch:
     """The search that bytes are a copy of. They come from the process that started this one, never from a file."""
-    found: Follows = torch.load(io.BytesIO(copy), weights_only=False)
-    return found
+    search: FollowingSearch = torch.load(io.BytesIO(copy), weights_only=False)
+    return search
 
 
-class Over(Exception):
+class LeaderGone(Exception):
     """There is nobody left to work for."""
 
 
-class Line(Protocol):
+class LeaderConnection(Protocol):
     """The way to the search that a worker works for."""
 
     def recv(self) -> Any: ...
 
-    def send(self, words: Any) -> None: ...
+    def send(self, message: Any) -> None: ...
 
 
 class Follower:
-    """One worker's end of the line."""
+    """One worker's end of the connection."""
 
-    def __init__(self, line: Line) -> None:
-        self.line = line
+    def __init__(self, connection: LeaderConnection) -> None:
+        self.connection = connection
 
     def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
         """Evaluate blocks as they are asked for, until it is told what all of them came to."""
         while True:
             try:
-                kind, number, given = self.line.recv()
+                kind, message_generation, content = self.connection.recv()
             except (EOFError, OSError):
-                raise Over from None
-            if number < generation:  # asked before it was known to be late
+                raise LeaderGone from None
+            if message_generation < generation:  # asked before it was known to be late
                 continue
-            if number > generation:
-                self._say((ASTRAY, generation, -1, None))
-                raise Over
+            if message_generation > generation:
+                self._send_message((OUT_OF_STEP, generation, -1, None))
+                raise LeaderGone
             if kind == ANSWERS:
-                return [None if part is None else torch.from_numpy(part) for part in given]
-            self._say(self._answer(generation, evaluate, blocks, given))
+                return [None if part is None else torch.from_numpy(part) for part in content]
+            self._send_message(self._evaluate_block(generation, evaluate, blocks, content))
 
-    def _answer(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice], block: int) -> tuple[Any, ...]:
+    def _evaluate_block(
+        self, generation: int, evaluate: Evaluate, blocks: Sequence[slice], block: int
+    ) -> tuple[Any, ...]:
         try:
             return ANSWER, generation, block, evaluate(blocks[block]).cpu().numpy()
         except Exception as error:
-            return RAISED, generation, block, in_words(error)
+            return RAISED, generation, block, describe_error(error)
 
-    def _say(self, words: tuple[Any, ...]) -> None:
+    def _send_message(self, message: tuple[Any, ...]) -> None:
         try:
-            self.line.send(words)
+            self.connection.send(message)
         except (BrokenPipeError, OSError):
-            raise Over from None
+            raise LeaderGone from None
 
 
-def follow(line: Connection, threads: int) -> None:
+def follow(connection: Connection, threads: int) -> None:
     """What a worker's process does: open its copy, and follow it until the original hangs up."""
     torch.set_num_threads(threads)
     # A terminal's Ctrl-C reaches every process: it is a request to the original, which lets its workers go.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        search = opened(line.recv_bytes())
-        line.send((READY, -1, -1, None))
+        search = deserialize_search(connection.recv_bytes())
+        connection.send((READY, -1, -1, None))
         with suppress(Diverged):  # as the original does, which tells
-            search.follow(Follower(line).exchange)
-    except (Over, EOFError, BrokenPipeError):
+            search.follow(Follower(connection).exchange)
+    except (LeaderGone, EOFError, BrokenPipeError):
         sys.exit(0)

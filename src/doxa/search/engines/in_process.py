@@ -10,10 +10,10 @@ from typing import Any
 from torch import Tensor
 
 from doxa.errors import BadInput
-from doxa.search.engines.contract import Copy, Engine, Evaluate, Exchange
+from doxa.search.engines.contract import CopySearch, Engine, Evaluate, Exchange
 
 
-def evaluated(generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
+def evaluate_in_process(generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
     """One block after the other, each of them as many nets as one program."""
     return [evaluate(block) for block in blocks]
 
@@ -27,15 +27,15 @@ class InProcess:
     leads = True
 
     @contextmanager
-    def working(self, copy: Copy) -> Iterator[Exchange]:
-        yield evaluated
+    def start_workers(self, copy: CopySearch) -> Iterator[Exchange]:
+        yield evaluate_in_process
 
 
-def engine_of(given: Any) -> Engine:
+def resolve_engine(requested: Any) -> Engine:
     """The engine that was asked for; without a word the process itself."""
-    if given is None:
+    if requested is None:
         return InProcess()
-    if not hasattr(given, "working"):
-        raise BadInput(f"engine must be one of doxa.search.engines, e.g. pool(4); got {given!r}")
-    engine: Engine = given
+    if not hasattr(requested, "start_workers"):
+        raise BadInput(f"engine must be one of doxa.search.engines, e.g. pool(4); got {requested!r}")
+    engine: Engine = requested
     return engine

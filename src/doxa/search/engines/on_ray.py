@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from doxa.errors import BadInput, Diverged
-from doxa.search.engines.contract import Copy, Exchange
-from doxa.search.engines.crew import Terms, Words, Worker
-from doxa.search.engines.follower import EVALUATE, READY, Follower, Over, opened
+from doxa.search.engines.contract import CopySearch, Exchange
+from doxa.search.engines.follower import EVALUATE, READY, Follower, LeaderGone, deserialize_search
+from doxa.search.engines.worker_pool import Message, PoolSettings, Worker
 
 
 def _ray() -> Any:
@@ -28,7 +28,7 @@ def _ray() -> Any:
 
 
 @dataclass(frozen=True)
-class Ray(Terms):
+class Ray(PoolSettings):
     """So many actors, on as many machines as the cluster has, that evaluate what comes next.
 
     A cluster that is already connected is used, else one of this machine is started. What is said of `pool` holds.
@@ -38,30 +38,30 @@ class Ray(Terms):
     options: Any = field(default=None, compare=False)  # for each actor, such as {"num_gpus": 1}
 
     @contextmanager
-    def working(self, copy: Copy) -> Iterator[Exchange]:
+    def start_workers(self, copy: CopySearch) -> Iterator[Exchange]:
         ray = _ray()
-        own = not ray.is_initialized()
-        if own:
+        started_here = not ray.is_initialized()
+        if started_here:
             ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
         try:
-            with self.at_work(Actors(ray, self.threads, dict(self.options or {})), copy) as exchange:
+            with self.open_pool(RayBackend(ray, self.threads, dict(self.options or {})), copy) as exchange:
                 yield exchange
         finally:
-            if own:
+            if started_here:
                 ray.shutdown()
 
 
-class Seat:
+class RayActor:
     """What an actor is: a copy of the search that follows it in a thread, and answers when it is called."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self.told: queue.Queue[Words] = queue.Queue()
-        self.said: queue.Queue[Words] = queue.Queue()
+        self.inbox: queue.Queue[Message] = queue.Queue()
+        self.outbox: queue.Queue[Message] = queue.Queue()
 
-    def begin(self, copy: bytes) -> Words:
+    def start(self, copy: bytes) -> Message:
         torch.set_num_threads(self.threads)
-        search = opened(copy)
+        search = deserialize_search(copy)
         threading.Thread(target=self._follow, args=(search,), daemon=True).start()
         return READY, -1, -1, None
 
@@ -69,70 +69,70 @@ class Seat:
         torch.set_num_threads(self.threads)
         try:
             search.follow(Follower(self).exchange)
-        except (Over, Diverged):  # the original tells
+        except (LeaderGone, Diverged):  # the original tells
             return
         except Exception:
             os._exit(1)  # nobody would answer any more: another takes its place
 
-    def hear(self, words: Words) -> Words | None:
-        self.told.put(words)
-        return self.said.get() if words[0] == EVALUATE else None
+    def deliver(self, message: Message) -> Message | None:
+        self.inbox.put(message)
+        return self.outbox.get() if message[0] == EVALUATE else None
 
-    def recv(self) -> Words:
-        return self.told.get()
+    def recv(self) -> Message:
+        return self.inbox.get()
 
-    def send(self, words: Words) -> None:
-        self.said.put(words)
+    def send(self, message: Message) -> None:
+        self.outbox.put(message)
 
 
 @dataclass
-class Call:
+class RayConnection:
     """An actor, and what it was last asked for."""
 
     actor: Any
     pending: Any
-    why: str | None = None  # it could not begin
+    start_error: str | None = None  # it could not begin
 
 
-class Actors:
+class RayBackend:
     """Workers reached by calls."""
 
     def __init__(self, ray: Any, threads: int, options: dict[str, Any]) -> None:
         self.ray, self.threads = ray, threads
         # An actor that dies stays dead: another takes its place, with the search as it then stands.
-        self.seat: Any = ray.remote(Seat).options(
+        self.actor_class: Any = ray.remote(RayActor).options(
             **{"num_cpus": 0, **options, "max_restarts": 0, "max_task_retries": 0}
         )
 
-    def hire(self, copy: bytes) -> Worker:
-        actor: Any = self.seat.remote(self.threads)
-        return Worker(Call(actor, actor.begin.remote(copy)))
+    def start_worker(self, copy: bytes) -> Worker:
+        actor: Any = self.actor_class.remote(self.threads)
+        return Worker(RayConnection(actor, actor.start.remote(copy)))
 
-    def tell(self, worker: Worker, words: Words) -> None:
-        call = worker.line.actor.hear.remote(words)
-        if words[0] == EVALUATE:
-            worker.line.pending = call
+    def send(self, worker: Worker, message: Message) -> None:
+        call = worker.connection.actor.deliver.remote(message)
+        if message[0] == EVALUATE:
+            worker.connection.pending = call
 
-    def hear(self, workers: Sequence[Worker]) -> list[tuple[Worker, Words | None]]:
-        by_call = {w.line.pending: w for w in workers if w.line.pending is not None}
-        done, _ = self.ray.wait(list(by_call), num_returns=1)
-        return [(by_call[one], self._heard(by_call[one], one)) for one in done]
+    def receive(self, workers: Sequence[Worker]) -> list[tuple[Worker, Message | None]]:
+        by_call = {w.connection.pending: w for w in workers if w.connection.pending is not None}
+        finished_calls, _ = self.ray.wait(list(by_call), num_returns=1)
+        return [(by_call[call], self._receive_from(by_call[call], call)) for call in finished_calls]
 
-    def _heard(self, worker: Worker, call: Any) -> Words | None:
-        worker.line.pending = None
+    def _receive_from(self, worker: Worker, call: Any) -> Message | None:
+        worker.connection.pending = None
         try:
-            found: Words = self.ray.get(call)
+            message: Message = self.ray.get(call)
         except self.ray.exceptions.RayActorError:
             return None
         except self.ray.exceptions.RayTaskError as error:  # the search cannot be opened there
-            worker.line.why = f"{error.cause!r}; what is searched must be importable by Ray's workers"
+            worker.connection.start_error = f"{error.cause!r}; what is searched must be importable by Ray's workers"
             return None
-        return found
+        return message
 
-    def ended_by_itself(self, worker: Worker) -> str | None:
-        why: str | None = worker.line.why
-        return why
+    def exit_reason(self, worker: Worker) -> str | None:
+        start_error: str | None = worker.connection.start_error
+        return start_error
 
-    def dismiss(self, workers: Sequence[Worker]) -> None:
+    def stop_workers(self, workers: Sequence[Worker]) -> None:
         for worker in workers:
-            self.ray.kill(worker.line.actor)
+            self.ray.kill(worker.connection.actor)

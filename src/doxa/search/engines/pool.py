@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from doxa.search.engines.contract import Copy, Exchange
-from doxa.search.engines.crew import Terms, Words, Worker
+from doxa.search.engines.contract import CopySearch, Exchange
 from doxa.search.engines.follower import follow
+from doxa.search.engines.worker_pool import Message, PoolSettings, Worker
 
 
 @dataclass(frozen=True)
-class Pool(Terms):
+class Pool(PoolSettings):
     """So many processes, each with so many threads, that evaluate what comes next.
 
     One that is lost is replaced by a fresh copy of the search; what it was at is given to another, or with
@@ -25,78 +25,78 @@ class Pool(Terms):
     importable by other processes.
     """
 
-    def working(self, copy: Copy) -> AbstractContextManager[Exchange]:
-        return self.at_work(Processes(self.threads), copy)
+    def start_workers(self, copy: CopySearch) -> AbstractContextManager[Exchange]:
+        return self.open_pool(ProcessBackend(self.threads), copy)
 
 
 @dataclass(frozen=True)
-class Line:
+class ProcessConnection:
     """A process, the pipe to it, and the thread that sends it its copy."""
 
     process: Any
     pipe: Connection
-    sending: threading.Thread
+    sender: threading.Thread
 
     def close(self) -> None:
-        self.sending.join()  # which nobody who is gone keeps waiting
+        self.sender.join()  # which nobody who is gone keeps waiting
         self.pipe.close()
 
 
-class Processes:
+class ProcessBackend:
     """Workers reached by pipes."""
 
     def __init__(self, threads: int) -> None:
         self.threads, self.context = threads, multiprocessing.get_context("spawn")
 
-    def hire(self, copy: bytes) -> Worker:
-        ours, theirs = self.context.Pipe()
-        process = self.context.Process(target=follow, args=(theirs, self.threads), daemon=True)
+    def start_worker(self, copy: bytes) -> Worker:
+        leader_end, worker_end = self.context.Pipe()
+        process = self.context.Process(target=follow, args=(worker_end, self.threads), daemon=True)
         process.start()
-        theirs.close()
+        worker_end.close()
         # A copy with much data does not fit into the pipe: while one process starts to read it, others can start.
-        sending = threading.Thread(target=_send, args=(ours, copy), daemon=True)
-        sending.start()
-        return Worker(Line(process, ours, sending))
+        sender = threading.Thread(target=_send, args=(leader_end, copy), daemon=True)
+        sender.start()
+        return Worker(ProcessConnection(process, leader_end, sender))
 
-    def tell(self, worker: Worker, words: Words) -> None:
-        worker.line.sending.join()  # words come after the copy
+    def send(self, worker: Worker, message: Message) -> None:
+        worker.connection.sender.join()  # messages come after the copy
         with suppress(BrokenPipeError, OSError):
-            worker.line.pipe.send(words)
+            worker.connection.pipe.send(message)
 
-    def hear(self, workers: Sequence[Worker]) -> list[tuple[Worker, Words | None]]:
-        by_pipe = {w.line.pipe: w for w in workers}
-        by_end = {w.line.process.sentinel: w for w in workers}
-        speaking = {id(w): w for w in ((by_pipe | by_end)[ready] for ready in wait([*by_pipe, *by_end]))}
-        return [(w, self._heard(w)) for w in speaking.values()]
+    def receive(self, workers: Sequence[Worker]) -> list[tuple[Worker, Message | None]]:
+        by_pipe = {w.connection.pipe: w for w in workers}
+        by_sentinel = {w.connection.process.sentinel: w for w in workers}
+        ready_workers = {id(w): w for w in ((by_pipe | by_sentinel)[ready] for ready in wait([*by_pipe, *by_sentinel]))}
+        return [(w, self._receive_from(w)) for w in ready_workers.values()]
 
-    def _heard(self, worker: Worker) -> Words | None:
+    def _receive_from(self, worker: Worker) -> Message | None:
         try:
-            found: Words = worker.line.pipe.recv()
+            message: Message = worker.connection.pipe.recv()
         except (EOFError, OSError):
-            worker.line.close()
-            worker.line.process.join(timeout=5)
+            worker.connection.close()
+            worker.connection.process.join(timeout=5)
             return None
-        return found
+        return message
 
-    def ended_by_itself(self, worker: Worker) -> str | None:
-        code = worker.line.process.exitcode
-        if code is not None and code < 0:
+    def exit_reason(self, worker: Worker) -> str | None:
+        exit_code = worker.connection.process.exitcode
+        if exit_code is not None and exit_code < 0:
             return None
         return (
-            f'exit code {code}; a script that starts workers needs `if __name__ == "__main__":` around its calls, and '
-            "its objectives must be importable"
+            f'exit code {exit_code}; a script that starts workers needs `if __name__ == "__main__":` around its calls, '
+            "and its objectives must be importable"
         )
 
-    def dismiss(self, workers: Sequence[Worker]) -> None:
+    def stop_workers(self, workers: Sequence[Worker]) -> None:
         for worker in workers:
-            if worker.line.sending.is_alive():  # it has not begun
-                worker.line.process.kill()
-            worker.line.close()
+            if worker.connection.sender.is_alive():  # it has not begun
+                worker.connection.process.kill()
+            worker.connection.close()
         for worker in workers:
-            worker.line.process.join(timeout=2)
-            if worker.line.process.is_alive():
-                worker.line.process.kill()
-                worker.line.process.join()
+            worker.connection.process.join(timeout=2)
+            if worker.connection.process.is_alive():
+                worker.connection.process.kill()
+                worker.connection.process.join()
 
 
 def _send(pipe: Connection, copy: bytes) -> None:

@@ -15,8 +15,16 @@ import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, TCPStore
 
-from doxa.errors import BadInput, require_positive, whole
-from doxa.search.engines.contract import Copy, Evaluate, Exchange, OutOfStep, failure, in_words, place_of
+from doxa.errors import BadInput, require_positive, require_whole
+from doxa.search.engines.contract import (
+    CopySearch,
+    Evaluate,
+    Exchange,
+    OutOfStep,
+    describe_error,
+    failure,
+    search_state_of,
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class Torchrun:
 
     def __post_init__(self) -> None:
         require_positive("timeout", self.timeout)
-        whole("parts", self.parts)
+        require_whole("parts", self.parts)
 
     @property
     def leads(self) -> bool:
@@ -41,70 +49,72 @@ class Torchrun:
         return int(os.environ.get("RANK", "0")) == 0
 
     @contextmanager
-    def working(self, copy: Copy) -> Iterator[Exchange]:
+    def start_workers(self, copy: CopySearch) -> Iterator[Exchange]:
         if "RANK" not in os.environ:
             raise BadInput(
                 "engines.torchrun needs a script that torchrun has started, e.g. torchrun --nproc-per-node 4 script.py"
             )
-        rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         wait = timedelta(seconds=self.timeout)
         # The agent's store outlives a restart: what the last life left there must not be taken for this one's.
-        agent = TCPStore(
-            os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=_hosts(rank), timeout=wait
+        agent_store = TCPStore(
+            os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=_hosts_store(rank), timeout=wait
         )
-        store = PrefixStore(f"doxa/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", agent)
-        dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=wait)
+        store = PrefixStore(f"doxa/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", agent_store)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=wait)
         try:
-            yield Ranks(rank, world).exchange
+            yield RankExchange(rank, world_size).exchange
         finally:
             dist.destroy_process_group()
 
 
-def _hosts(rank: int) -> bool:
+def _hosts_store(rank: int) -> bool:
     """Whether this process is to keep the store: only where torchrun's agent does not."""
     return rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
 
 
 @dataclass(frozen=True)
-class Ranks:
+class RankExchange:
     """One rank among others."""
 
     rank: int
-    world: int
+    world_size: int
 
     def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
         """Evaluate every so-manieth block, and gather the rest from ranks that stand at the same place."""
-        own: dict[int, Any] = {}
-        trouble: tuple[int, str, str] | None = None
-        for k in range(self.rank, len(blocks), self.world):
+        values_here: dict[int, Any] = {}
+        error_here: tuple[int, str, str] | None = None
+        for k in range(self.rank, len(blocks), self.world_size):
             try:
-                own[k] = evaluate(blocks[k]).cpu().numpy()
+                values_here[k] = evaluate(blocks[k]).cpu().numpy()
             except Exception as error:
-                trouble = k, *in_words(error)
+                error_here = k, *describe_error(error)
                 break
-        every: list[Any] = [None] * self.world
-        dist.all_gather_object(every, (own, trouble, (generation, _digest(evaluate, blocks))))
-        _require_one_place([place for _, _, place in every])
-        raised = [said for _, said, _ in every if said is not None]
-        if raised:
-            raise failure(generation, *raised[0])
-        found = {k: part for parts, _, _ in every for k, part in parts.items()}
-        return [torch.from_numpy(found[k]) for k in range(len(blocks))]
+        from_ranks: list[Any] = [None] * self.world_size
+        dist.all_gather_object(from_ranks, (values_here, error_here, (generation, _digest(evaluate, blocks))))
+        _require_same_state([state for _, _, state in from_ranks])
+        errors = [rank_error for _, rank_error, _ in from_ranks if rank_error is not None]
+        if errors:
+            raise failure(generation, *errors[0])
+        values_by_block = {k: values for rank_values, _, _ in from_ranks for k, values in rank_values.items()}
+        return [torch.from_numpy(values_by_block[k]) for k in range(len(blocks))]
 
 
 def _digest(evaluate: Evaluate, blocks: Sequence[slice]) -> str:
     """A few letters for what is searched, from where, in which blocks."""
-    found = hashlib.blake2b(repr(blocks).encode(), digest_size=4)
-    for tensor in place_of(evaluate):
-        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return found.hexdigest()
+    digest = hashlib.blake2b(repr(blocks).encode(), digest_size=4)
+    for tensor in search_state_of(evaluate):
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
-def _require_one_place(places: Sequence[tuple[int, str]]) -> None:
-    if len(set(places)) > 1:
-        each = ", ".join(f"rank {k} in generation {g + 1} of search {d}" for k, (g, d) in enumerate(places))
+def _require_same_state(states: Sequence[tuple[int, str]]) -> None:
+    if len(set(states)) > 1:
+        rank_states = ", ".join(
+            f"rank {k} in generation {g + 1} of search {digest}" for k, (g, digest) in enumerate(states)
+        )
         raise OutOfStep(
-            f"the ranks do not stand at the same place: {each}. All need the same seed, settings and start on machines "
-            "that compute alike, and to go on, the same checkpoint: is its folder one that each of them can read? "
-            "Nothing was changed by this generation"
+            f"the ranks do not stand at the same place: {rank_states}. All need the same seed, settings and start on "
+            "machines that compute alike, and to go on, the same checkpoint: is its folder one that each of them can "
+            "read? Nothing was changed by this generation"
         )

@@ -2,7 +2,7 @@
 
 from doxa.search.episodes.actions import clip, tanh
 from doxa.search.episodes.learn import policy
+from doxa.search.episodes.observation_normalizer import Normalise, ObservationNormalizer
 from doxa.search.episodes.result import Player, Policy, Weights, load_policy
-from doxa.search.episodes.sight import Normalise, Sight
 
-__all__ = ["Normalise", "Player", "Policy", "Sight", "Weights", "clip", "load_policy", "policy", "tanh"]
+__all__ = ["Normalise", "ObservationNormalizer", "Player", "Policy", "Weights", "clip", "load_policy", "policy", "tanh"]

@@ -21,10 +21,10 @@ def tanh(output: NDArray[Any], space: Any) -> NDArray[Any]:
     a = low + (high − low) (1 + tanh(o))/2
     """
     low, high = space.low.reshape(-1), space.high.reshape(-1)
-    within = np.isfinite(low) & np.isfinite(high)
-    bottom, top = np.where(within, low, 0.0), np.where(within, high, 0.0)
-    bent = bottom + (top - bottom) * (1 + np.tanh(output)) / 2
-    return np.where(within, bent, clip(output, space))
+    bounded = np.isfinite(low) & np.isfinite(high)
+    bottom, top = np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)
+    squashed = bottom + (top - bottom) * (1 + np.tanh(output)) / 2
+    return np.where(bounded, squashed, clip(output, space))
 
 
 def clip(output: NDArray[Any], space: Any) -> NDArray[Any]:
@@ -38,7 +38,7 @@ def clip(output: NDArray[Any], space: Any) -> NDArray[Any]:
 TABLE: dict[str, Bound] = {"tanh": tanh, "clip": clip}
 
 
-def width(space: Any) -> int:
+def output_count(space: Any) -> int:
     """How many outputs a net must have: one for each of discrete actions, or for each number of a continuous one."""
     from gymnasium import spaces
 
@@ -52,11 +52,11 @@ def width(space: Any) -> int:
     )
 
 
-def chosen(output: Tensor, space: Any, bound: Bound) -> NDArray[Any]:
+def choose_actions(output: Tensor, space: Any, bound: Bound) -> NDArray[Any]:
     """Actions [n, ...] of outputs [n, K]: the one with the highest output, or continuous ones within their bounds."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):
         return output.argmax(-1).numpy() + space.start
-    found = bound(output.double().numpy(), space)
-    return found.reshape(len(output), *space.shape).astype(space.dtype)
+    actions = bound(output.double().numpy(), space)
+    return actions.reshape(len(output), *space.shape).astype(space.dtype)

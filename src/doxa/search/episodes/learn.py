@@ -9,25 +9,25 @@ from typing import Any
 import torch
 from torch import nn
 
-from doxa.errors import BadInput, whole
-from doxa.search.ask_tell import Search, settings_of
+from doxa.errors import BadInput, require_whole
+from doxa.search.ask_tell import Search, build_settings
 from doxa.search.engines.contract import Engine
-from doxa.search.engines.in_process import engine_of
+from doxa.search.engines.in_process import resolve_engine
 from doxa.search.episodes.actions import Bound, tanh
-from doxa.search.episodes.actors import Body
-from doxa.search.episodes.pursuit import KIND, Pursuit
+from doxa.search.episodes.environments import Environment, EnvironmentSpec
+from doxa.search.episodes.observation_normalizer import empty_normalizer
+from doxa.search.episodes.policy_network import PolicyNetwork
+from doxa.search.episodes.policy_search import KIND, PolicySearch
 from doxa.search.episodes.result import Policy
-from doxa.search.episodes.sight import blank
-from doxa.search.episodes.stage import Environment, Scenery
-from doxa.search.under_way import Keeping, pursue
+from doxa.search.resumable_search import CheckpointOptions, run_search
 from doxa.storage.describe import describe
-from doxa.weights.layout import mode
+from doxa.weights.layout import module_mode
 
 # What serves policies better than the defaults of a search: few perturbations and long steps, so as to learn often.
-USUAL = {"scale": 0.5, "size": 40, "lr": 2.0}
+POLICY_DEFAULTS = {"scale": 0.5, "size": 40, "lr": 2.0}
 
 
-def fast(dimension: int) -> float:
+def natural_scale_rate(dimension: int) -> float:
     """The rate of the scales that the separable natural evolution strategy takes."""
     return (3 + math.log(dimension)) / (5 * math.sqrt(dimension))
 
@@ -71,51 +71,55 @@ def policy(
     """
     if not isinstance(net, nn.Module):
         raise BadInput(f"net must be a torch module; got {type(net).__name__}")
-    seed = whole("seed", seed, least=None)
-    scenery = Scenery(environment, None if longest is None else whole("longest", longest))
-    goal = _target(target, scenery)
-    with mode(net, training=False):
-        body = Body(net, scenery.shape, scenery.outputs)
-        own = settings_of({**USUAL, "scale_lr": fast(len(body.start)), **settings})
-        if own.refresh is not None or own.adapts:
+    seed = require_whole("seed", seed, least=None)
+    env_spec = EnvironmentSpec(environment, None if longest is None else require_whole("longest", longest))
+    goal = _target(target, env_spec)
+    with module_mode(net, training=False):
+        network = PolicyNetwork(net, env_spec.observation_shape, env_spec.output_count)
+        search_settings = build_settings(
+            {**POLICY_DEFAULTS, "scale_lr": natural_scale_rate(len(network.initial_weights)), **settings}
+        )
+        if search_settings.refresh is not None or search_settings.adapts:
             raise BadInput(
                 "refresh and adapts compare returns of one generation with another's, which had other episodes; leave "
                 "them out"
             )
-        crew = engine_of(engine)
-        pursuit = Pursuit(
-            search=Search(body.start, own, seed),
-            scenery=scenery,
-            body=body,
+        resolved_engine = resolve_engine(engine)
+        policy_search = PolicySearch(
+            search=Search(network.initial_weights, search_settings, seed),
+            env_spec=env_spec,
+            network=network,
             bound=bound,
             seed=seed,
-            episodes=whole("episodes", episodes),
+            episodes=require_whole("episodes", episodes),
             common=common,
             target=goal,
-            generations=whole("generations", generations),
-            parts=crew.parts,
-            sight=blank(scenery.shape) if normalise else None,
+            generations=require_whole("generations", generations),
+            parts=resolved_engine.parts,
+            normalizer=empty_normalizer(env_spec.observation_shape) if normalise else None,
         )
-        asked = {
-            "environment": scenery.name,
-            "longest": scenery.longest,
+        recorded_settings = {
+            "environment": env_spec.name,
+            "longest": env_spec.longest,
             "net": describe(net),
-            "search": describe(own),
+            "search": describe(search_settings),
             "seed": seed,
             "episodes": episodes,
             "common": common,
             "normalise": normalise,
             "bound": describe(bound),
             "target": goal,
-            "parts": crew.parts,
+            "parts": resolved_engine.parts,
         }
-        pursue(pursuit, crew, Keeping(KIND, checkpoint, asked, 1, resume), progress)
-    return pursuit.found()
+        run_search(
+            policy_search, resolved_engine, CheckpointOptions(KIND, checkpoint, recorded_settings, 1, resume), progress
+        )
+    return policy_search.partial_result()
 
 
-def _target(target: Any, scenery: Scenery) -> float | None:
+def _target(target: Any, env_spec: EnvironmentSpec) -> float | None:
     if target == "threshold":
-        return scenery.threshold
+        return env_spec.threshold
     if target is None or isinstance(target, int | float):
         return target
     raise BadInput(f'target must be a number, "threshold" or None; got {target!r}')

@@ -12,78 +12,92 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from doxa.errors import Diverged
-from doxa.search.episodes.actions import Bound, chosen
-from doxa.search.episodes.actors import Actors, quiet
-from doxa.search.episodes.sight import FAR, Sight, Watcher, blank
-from doxa.search.episodes.stage import Scenery, Stage
+from doxa.search.episodes.actions import Bound, choose_actions
+from doxa.search.episodes.environments import EnvironmentSpec, VectorEnvironment
+from doxa.search.episodes.observation_normalizer import (
+    CLIP_AT,
+    ObservationNormalizer,
+    ObservationStatistics,
+    empty_normalizer,
+)
+from doxa.search.episodes.policy_network import PolicyBatch, ignore_vmap_warnings
 
 
 @dataclass(frozen=True)
-class Played:
+class Rollout:
     """What came of episodes: returns [N, E], and the statistics of all observations, one a step."""
 
     returns: Tensor
-    seen: Sight
+    observation_stats: ObservationNormalizer
 
     @property
     def steps(self) -> int:
-        return self.seen.count
+        return self.observation_stats.count
 
-    def packed(self) -> Tensor:
+    def pack(self) -> Tensor:
         """As numbers that travel: what was seen, and the mean return of each policy."""
-        seen = self.seen
-        count = seen.mean.new_tensor([seen.count])
-        return torch.cat([count, seen.mean.flatten(), seen.squares.flatten(), self.returns.mean(1)])
+        stats = self.observation_stats
+        count = stats.mean.new_tensor([stats.count])
+        return torch.cat([count, stats.mean.flatten(), stats.squares.flatten(), self.returns.mean(1)])
 
 
-def unpacked(numbers: Tensor, shape: tuple[int, ...]) -> Played:
+def unpack_rollout(numbers: Tensor, shape: tuple[int, ...]) -> Rollout:
     """What came of episodes in an environment with such observations, with the mean of each policy's returns [N, 1]."""
     width = math.prod(shape)
     mean, squares = (part.view(shape) for part in numbers[1 : 1 + 2 * width].split(width))
-    return Played(numbers[1 + 2 * width :, None], Sight(int(numbers[0]), mean, squares))
+    return Rollout(numbers[1 + 2 * width :, None], ObservationNormalizer(int(numbers[0]), mean, squares))
 
 
 @torch.no_grad()
-@quiet()
+@ignore_vmap_warnings()
 def rollout(
-    actors: Actors, stage: Stage, scenery: Scenery, sight: Sight | None, seeds: Sequence[Sequence[int]], bound: Bound
-) -> Played:
+    policies: PolicyBatch,
+    environments: VectorEnvironment,
+    env_spec: EnvironmentSpec,
+    normalizer: ObservationNormalizer | None,
+    seeds: Sequence[Sequence[int]],
+    bound: Bound,
+) -> Rollout:
     """Let every policy play its episodes, with seeds [N][E], all of them side by side.
 
     R = Σ_t r_t
 
-    `sight` stays as it is meanwhile; None shows observations as they are.
+    `normalizer` stays as it is meanwhile; None shows observations as they are.
     """
-    flat = [seed for own in seeds for seed in own]
-    rows = np.arange(len(flat))
-    returns = np.zeros(len(flat))
-    watcher, shown = Watcher(sight or blank(scenery.shape)), _shown(sight)
-    observations = scenery.plain(stage.reset(flat))
-    actors.keep(rows)
-    for _ in range(scenery.longest):
-        watcher.see(observations)
-        actions = chosen(actors.outputs(shown(observations)), scenery.actions, bound)
-        came, rewards, over = stage.step(rows, actions)
+    flat_seeds = [seed for policy_seeds in seeds for seed in policy_seeds]
+    rows = np.arange(len(flat_seeds))
+    returns = np.zeros(len(flat_seeds))
+    statistics, normalize = (
+        ObservationStatistics(normalizer or empty_normalizer(env_spec.observation_shape)),
+        _normalize_with(normalizer),
+    )
+    observations = env_spec.encode_observations(environments.reset(flat_seeds))
+    policies.continue_with(rows)
+    for _ in range(env_spec.longest):
+        statistics.update(observations)
+        actions = choose_actions(policies.forward(normalize(observations)), env_spec.action_space, bound)
+        next_observations, rewards, over = environments.step(rows, actions)
         returns[rows] += rewards
         if over.any():
-            came, rows = came[~over], rows[~over]
+            next_observations, rows = next_observations[~over], rows[~over]
             if not len(rows):
                 break
-            actors.keep(rows)
-        observations = scenery.plain(came)
+            policies.continue_with(rows)
+        observations = env_spec.encode_observations(next_observations)
     if not np.isfinite(returns).all():
         k = int(np.flatnonzero(~np.isfinite(returns))[0])
         raise Diverged(
-            f"an episode of {scenery.name} with seed {flat[k]} returned {returns[k]}: its rewards are not all finite"
+            f"an episode of {env_spec.name} with seed {flat_seeds[k]} returned {returns[k]}: its rewards are not all "
+            "finite"
         )
-    if not np.isfinite(watcher.total).all():
-        raise Diverged(f"an episode of {scenery.name} showed an observation that is not finite")
-    return Played(torch.from_numpy(returns).view(len(seeds), -1), watcher.sight)
+    if not np.isfinite(statistics.total).all():
+        raise Diverged(f"an episode of {env_spec.name} showed an observation that is not finite")
+    return Rollout(torch.from_numpy(returns).view(len(seeds), -1), statistics.normalizer)
 
 
-def _shown(sight: Sight | None) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def _normalize_with(normalizer: ObservationNormalizer | None) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """How observations look to the policies."""
-    if sight is None:
+    if normalizer is None:
         return lambda observations: observations
-    mean, spread = sight.mean.numpy(), sight.spread.numpy()
-    return lambda observations: np.clip((observations - mean) / spread, -FAR, FAR)
+    mean, spread = normalizer.mean.numpy(), normalizer.spread.numpy()
+    return lambda observations: np.clip((observations - mean) / spread, -CLIP_AT, CLIP_AT)

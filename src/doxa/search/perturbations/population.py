@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, Diverged, whole
+from doxa.errors import BadInput, Diverged, require_whole
 from doxa.random.keys import Key, seed_of
 from doxa.random.philox import Stream, fill_normals
-from doxa.search.distribution.gaussian import Gaussian, Slopes
-from doxa.search.shaping import Shaping, against_others
+from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes
+from doxa.search.shaping import Shaping, subtract_mean_of_others
 
 # Numbers that are made at a time: on a CPU what its caches hold, on a GPU what keeps it busy.
-BLOCKS = {"cpu": 1 << 22, "cuda": 1 << 26}
+MAX_BLOCK_NUMBERS = {"cpu": 1 << 22, "cuda": 1 << 26}
 
 
 @dataclass(frozen=True)
@@ -58,74 +58,80 @@ class Population:
 
         In more where one would be of more than so many numbers; in fewer where it would be of less than `least` units.
         """
-        numbers = BLOCKS.get(self.seeds.device.type, BLOCKS["cpu"]) if most is None else most
-        held = max(1, numbers // max(1, width))
-        count = min(max(parts, -(-self.units // held)), max(1, self.units // least), self.units)
+        numbers = MAX_BLOCK_NUMBERS.get(self.seeds.device.type, MAX_BLOCK_NUMBERS["cpu"]) if most is None else most
+        units_per_block = max(1, numbers // max(1, width))
+        count = min(max(parts, -(-self.units // units_per_block)), max(1, self.units // least), self.units)
         return (slice(k * self.units // count, (k + 1) * self.units // count) for k in range(count))
 
-    def perturbations(self, units: slice) -> slice:
+    def perturbation_slice(self, units: slice) -> slice:
         """Where the perturbations of some units stand among all N."""
         return slice(units.start * self.per_unit, units.stop * self.per_unit)
 
-    def points(self, at: Gaussian, epsilon: Tensor) -> Tensor:
+    def points(self, distribution: SearchDistribution, epsilon: Tensor) -> Tensor:
         """The vectors of some units [n, P]: each one, and beside it its mirror image."""
-        found = epsilon.new_empty(len(epsilon), self.per_unit, epsilon.shape[1])
-        for way in range(self.per_unit):
-            torch.addcmul(at.mean, epsilon, at.scales, value=1 - 2 * way, out=found[:, way])
-        return found.flatten(0, 1)
+        points = epsilon.new_empty(len(epsilon), self.per_unit, epsilon.shape[1])
+        for sign_index in range(self.per_unit):
+            torch.addcmul(
+                distribution.mean, epsilon, distribution.scales, value=1 - 2 * sign_index, out=points[:, sign_index]
+            )
+        return points.flatten(0, 1)
 
-    def mirrored(self, middle: Tensor, step: Tensor) -> Tensor:
+    def mirror(self, middle: Tensor, step: Tensor) -> Tensor:
         """What steps [units, ...] away from a middle lead to [n, ...]; in pairs, on both sides of it."""
         if not self.antithetic:
             return middle + step
         return torch.stack([middle + step, middle - step], 1).flatten(0, 1)
 
-    def paired(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+    def odd_and_even(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         """What is odd and what is even in the weights [n] of some units: their difference and sum in each pair."""
         columns = weights.view(-1, self.per_unit)
         return (columns[:, 0] - columns[:, 1] if self.antithetic else columns[:, 0]), columns.sum(1)
 
-    def shaped(self, values: Tensor, shaping: Shaping, baseline: bool) -> Tensor:
+    def shape_values(self, values: Tensor, shaping: Shaping, baseline: bool) -> Tensor:
         """The weights of values [n, ...] of some units, against all others' where a baseline is asked for."""
         weights = shaping(values)
-        return against_others(weights, self.per_unit) if baseline else weights
+        return subtract_mean_of_others(weights, self.per_unit) if baseline else weights
 
-    def arrived(self, parts: Sequence[Tensor | None], blocks: Sequence[slice]) -> tuple[Tensor, Tensor]:
+    def gather_arrived(self, parts: Sequence[Tensor | None], blocks: Sequence[slice]) -> tuple[Tensor, Tensor]:
         """What blocks came to, in order [n, ...], and which of all N perturbations it belongs to [N]."""
-        known = [part for part in parts if part is not None]
+        arrived = [part for part in parts if part is not None]
         if not blocks:  # nothing was asked for
             return self.seeds.new_empty(0, dtype=torch.float64), self.seeds.new_empty(0, dtype=torch.bool)
-        if not known:
+        if not arrived:
             raise Diverged("no perturbation of the generation arrived: every worker was lost at once")
-        here = torch.zeros(self.size, dtype=torch.bool, device=self.seeds.device)
+        arrival_mask = torch.zeros(self.size, dtype=torch.bool, device=self.seeds.device)
         for part, units in zip(parts, blocks, strict=True):
-            here[self.perturbations(units)] = part is not None
-        return torch.cat(known).to(self.seeds.device), here
+            arrival_mask[self.perturbation_slice(units)] = part is not None
+        return torch.cat(arrived).to(self.seeds.device), arrival_mask
 
-    def weighed(self, values: Tensor, here: Tensor, shaping: Shaping, baseline: bool) -> Tensor:
+    def weigh_arrived(self, values: Tensor, arrival_mask: Tensor, shaping: Shaping, baseline: bool) -> Tensor:
         """The weights of all N perturbations, with the mean of those that arrived; those that did not have none."""
         weights = values.new_zeros(self.size)
-        weights[here] = self.shaped(values, shaping, baseline) * (self.size / len(values))
+        weights[arrival_mask] = self.shape_values(values, shaping, baseline) * (self.size / len(values))
         return weights
 
-    def slopes(self, at: Gaussian, generation: int, weights: Tensor, number: int = 0) -> Slopes:
+    def slopes(
+        self, distribution: SearchDistribution, generation: int, weights: Tensor, number: int = 0
+    ) -> SearchSlopes:
         """The mean over all perturbations of weight [N] times score.
 
         ∂U/∂mean ≈ (1/N) Σ_n u_n ε_n/scale,  ∂U/∂log scale_g ≈ (1/N) Σ_n u_n Σ_{i in g} (ε²_ni − 1)
         """
-        by_mean, by_log = torch.zeros_like(at.mean), torch.zeros_like(at.mean)
-        odd, even = self.paired(weights.to(at.mean))
-        for units in self.blocks(len(at.mean)):
-            epsilon = self.noise(generation, units, at.mean, number)
+        by_mean, by_log = torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean)
+        odd, even = self.odd_and_even(weights.to(distribution.mean))
+        for units in self.blocks(len(distribution.mean)):
+            epsilon = self.noise(generation, units, distribution.mean, number)
             by_mean.addmv_(epsilon.T, odd[units])
             by_log.addmv_(epsilon.square_().T, even[units])
         by_log -= even.sum()
-        return Slopes(by_mean.div_(self.size * at.scales), at.by_group(by_log).div_(self.size))
+        return SearchSlopes(
+            by_mean.div_(self.size * distribution.scales), distribution.by_group(by_log).div_(self.size)
+        )
 
 
-def population(size: int, antithetic: bool, key: Key, device: torch.device | str = "cpu") -> Population:
+def make_population(size: int, antithetic: bool, key: Key, device: torch.device | str = "cpu") -> Population:
     """N perturbations, by a key that tells them from all others."""
-    size = whole("size of the population", size, least=2)
+    size = require_whole("size of the population", size, least=2)
     if antithetic and size % 2:
         raise BadInput(f"mirrored perturbations come in pairs: the population must be even, got {size}")
     units = size // 2 if antithetic else size

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from doxa.search import shaping
-from doxa.search.distribution.gaussian import Gaussian, Slopes
+from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes
 from doxa.search.engines.contract import Exchange
-from doxa.search.engines.in_process import evaluated
-from doxa.search.scene import Answer, Named, Rows, Scene
+from doxa.search.engines.in_process import evaluate_in_process
+from doxa.search.population_evaluator import Evaluation, EvaluationBatch, NamedTensors, PopulationEvaluator
 from doxa.search.shaping import Shaping
 
 
@@ -32,44 +32,52 @@ class WeightSpace:
 
     name = "weight_space"
 
-    def start(self, scene: Scene) -> WeightSpaceAtWork:
-        return WeightSpaceAtWork(self, scene)
+    def start(self, evaluator: PopulationEvaluator) -> WeightSpaceEstimator:
+        return WeightSpaceEstimator(self, evaluator)
 
 
-class WeightSpaceAtWork:
+class WeightSpaceEstimator:
     """Weights of many nets at a time, made of seeds and forgotten; made again for the update."""
 
-    def __init__(self, estimator: WeightSpace, scene: Scene) -> None:
-        self.estimator, self.scene = estimator, scene
-        self.noise = {s.name: "search" for s in scene.problem.layout.slots}
+    def __init__(self, estimator: WeightSpace, evaluator: PopulationEvaluator) -> None:
+        self.estimator, self.evaluator = estimator, evaluator
+        self.noise = {s.name: "search" for s in evaluator.problem.layout.slots}
 
     @property
-    def width(self) -> int:
+    def numbers_per_unit(self) -> int:
         """Numbers that one unit needs."""
-        return self.scene.population.per_unit * self.scene.problem.layout.size
+        return self.evaluator.population.per_unit * self.evaluator.problem.layout.size
 
     @torch.no_grad()
-    def answers(self, at: Gaussian, generation: int, units: slice, rows: Rows) -> Answer:
+    def evaluate_units(
+        self, distribution: SearchDistribution, generation: int, units: slice, batch: EvaluationBatch
+    ) -> Evaluation:
         """What the perturbations of some units come to [n]."""
-        population = self.scene.population
-        points = population.points(at, population.noise(generation, units, at.mean))
-        layout, stream = self.scene.problem.layout, population.stream(generation, units)
+        population = self.evaluator.population
+        points = population.points(distribution, population.noise(generation, units, distribution.mean))
+        layout, stream = self.evaluator.problem.layout, population.stream(generation, units)
 
-        def run(flat: Tensor, buffers: Named) -> Tensor:
-            return self.scene.run(layout.weights(flat), buffers, rows.x)
+        def forward(flat: Tensor, buffers: NamedTensors) -> Tensor:
+            return self.evaluator.forward(layout.weights(flat), buffers, batch.x)
 
-        outputs = self.scene.each(run, points, rows, stream)
-        found = self.scene.answer(outputs, layout.parameters(points), rows.y)
-        return Answer(self.scene.means(found.values), found.nll)
+        outputs = self.evaluator.map_perturbations(forward, points, batch, stream)
+        evaluation = self.evaluator.evaluate(outputs, layout.parameters(points), batch.y)
+        return Evaluation(self.evaluator.row_means(evaluation.values), evaluation.nll)
 
     @torch.no_grad()
     def estimate(
-        self, at: Gaussian, generation: int, rows: Rows, exchange: Exchange = evaluated
-    ) -> tuple[Slopes, Tensor, Tensor]:
+        self,
+        distribution: SearchDistribution,
+        generation: int,
+        batch: EvaluationBatch,
+        exchange: Exchange = evaluate_in_process,
+    ) -> tuple[SearchSlopes, Tensor, Tensor]:
         """The slopes, and the value and NLL of each perturbation that arrived."""
-        population, own = self.scene.population, self.estimator
-        blocks = list(population.blocks(self.width, parts=self.scene.parts))
-        parts = exchange(generation, lambda units: self.answers(at, generation, units, rows).packed(), blocks)
-        table, here = population.arrived(parts, blocks)
-        weights = population.weighed(table[:, 0], here, own.shaping, own.baseline)
-        return population.slopes(at, generation, weights), table[:, 0], table[:, 1]
+        population, settings = self.evaluator.population, self.estimator
+        blocks = list(population.blocks(self.numbers_per_unit, parts=self.evaluator.parts))
+        parts = exchange(
+            generation, lambda units: self.evaluate_units(distribution, generation, units, batch).as_tensor(), blocks
+        )
+        table, arrival_mask = population.gather_arrived(parts, blocks)
+        weights = population.weigh_arrived(table[:, 0], arrival_mask, settings.shaping, settings.baseline)
+        return population.slopes(distribution, generation, weights), table[:, 0], table[:, 1]

@@ -8,66 +8,73 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.show import Chart, Line, Shown, Table
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.variational_optimisation.functions.estimates import (
-    AT,
+    SECTION_POINT,
     Function,
-    exactly,
-    gaussian,
+    column_variances,
+    exact_variances,
+    gradient_estimates,
+    isotropic_gaussian,
     section,
-    slopes,
-    varied,
 )
 
 SCALES = (0.01, 0.03, 0.1, 0.3, 1.0)
-POPULATION, WITHIN, NOTHING = 50, 0.05, 1e-12
-BY = ("mean", "variance")
-PAIRS = Claim(
+POPULATION, TOLERANCE, NEARLY_ZERO = 50, 0.05, 1e-12
+COORDINATES = ("mean", "variance")
+PAIRS_LAW = Claim(
     "C-VO-6",
     "Mirrored pairs trade the variance of a gradient's terms for twice that of their even part",
-    f"measured over (2/N) Var[g_e] within {100 * WITHIN:g} % of 1 at every σ, by the mean and by σ²; an odd term "
-    f"leaves less than {NOTHING:g} of the variance of independent draws, an even one 2 ± {2 * WITHIN:g} times as much",
+    f"measured over (2/N) Var[g_e] within {100 * TOLERANCE:g} % of 1 at every σ, by the mean and by σ²; an odd term "
+    f"leaves less than {NEARLY_ZERO:g} of the variance of independent draws, an even one 2 ± {2 * TOLERANCE:g} times "
+    "as much",
 )
-LIMITS: dict[str, Function] = {"f = w²": lambda w: w.square().sum(-1), "f = w": lambda w: w.sum(-1)}
-KINDS = ("odd", "even")
-TERMS = {"f = w²": ("odd", "even"), "f = w": ("even", "odd")}  # by the mean, and by σ²
+LIMIT_FUNCTIONS: dict[str, Function] = {"f = w²": lambda w: w.square().sum(-1), "f = w": lambda w: w.sum(-1)}
+PARITIES = ("odd", "even")
+TERM_PARITY = {"f = w²": ("odd", "even"), "f = w": ("even", "odd")}  # by the mean, and by σ²
 
 
-def run(ask: Ask) -> Numbers:
-    repeats = int(ask.of(2_000, 100_000))
-    at = torch.tensor([AT], dtype=torch.float64)
+def run(options: ReplicationOptions) -> Numbers:
+    repeats = int(options.by_size(2_000, 100_000))
+    point = torch.tensor([SECTION_POINT], dtype=torch.float64)
     rows: list[dict[str, Any]] = []
     for seed, scale in enumerate(SCALES):
-        where = gaussian(at, scale)
-        law_one, law_even = exactly(section, where)
-        single, pairs = (varied(slopes(section, where, POPULATION, paired, repeats, seed)) for paired in (False, True))
-        for k, by in enumerate(BY):
+        distribution = isotropic_gaussian(point, scale)
+        term_variance, even_variance = exact_variances(section, distribution)
+        single, pairs = (
+            column_variances(gradient_estimates(section, distribution, POPULATION, paired, repeats, seed))
+            for paired in (False, True)
+        )
+        for k, coordinate in enumerate(COORDINATES):
             rows.append(
                 {
                     "scale": scale,
-                    "by": by,
+                    "by": coordinate,
                     "independent": single[k].value,
-                    "independent_law": float(law_one[k]) / POPULATION,
+                    "independent_law": float(term_variance[k]) / POPULATION,
                     "pairs": pairs[k].value,
                     "pairs_error": pairs[k].error,
-                    "pairs_law": 2 * float(law_even[k]) / POPULATION,
+                    "pairs_law": 2 * float(even_variance[k]) / POPULATION,
                 }
             )
-    off = max(abs(row["pairs"] / row["pairs_law"] - 1) for row in rows)
-    limits = {name: limiting(f, repeats) for name, f in LIMITS.items()}
-    odd, even = ([limits[name][k] for name, of in TERMS.items() for k in (0, 1) if of[k] == kind] for kind in KINDS)
+    largest_error = max(abs(row["pairs"] / row["pairs_law"] - 1) for row in rows)
+    limits = {name: variance_ratio(f, repeats) for name, f in LIMIT_FUNCTIONS.items()}
+    odd, even = (
+        [limits[name][k] for name, parities in TERM_PARITY.items() for k in (0, 1) if parities[k] == kind]
+        for kind in PARITIES
+    )
     worst = max(even, key=lambda times: abs(times - 2))
     return {
-        "settings": {"population": POPULATION, "estimates": repeats, "at": AT, "scales": SCALES},
+        "settings": {"population": POPULATION, "estimates": repeats, "at": SECTION_POINT, "scales": SCALES},
         "seeds": list(range(len(SCALES))),
         "rows": rows,
         "limits": limits,
         "verdicts": [
-            PAIRS.judged(
-                off <= WITHIN and max(odd) < NOTHING and abs(worst - 2) <= 2 * WITHIN,
+            PAIRS_LAW.judge(
+                largest_error <= TOLERANCE and max(odd) < NEARLY_ZERO and abs(worst - 2) <= 2 * TOLERANCE,
                 {
-                    "largest distance from the law": off,
+                    "largest distance from the law": largest_error,
                     "left of an odd term": max(odd),
                     "times as much of an even one": worst,
                 },
@@ -80,47 +87,52 @@ def run(ask: Ask) -> Numbers:
     }
 
 
-def limiting(f: Function, repeats: int) -> list[float]:
+def variance_ratio(f: Function, repeats: int) -> list[float]:
     """The variance with pairs over that of independent draws, by the mean and by σ², at 0 with σ = 1."""
-    where = gaussian(torch.zeros(1, dtype=torch.float64), 1.0)
-    single, pairs = (slopes(f, where, POPULATION, paired, repeats, 0).var(0) for paired in (False, True))
+    distribution = isotropic_gaussian(torch.zeros(1, dtype=torch.float64), 1.0)
+    single, pairs = (
+        gradient_estimates(f, distribution, POPULATION, paired, repeats, 0).var(0) for paired in (False, True)
+    )
     ratio: Tensor = pairs / single
     return [float(v) for v in ratio]
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    numbers = found["numbers"]
-    shown: list[Shown] = []
-    for by, said in zip(BY, ("μ", "σ²"), strict=True):
-        rows = [row for row in numbers["rows"] if row["by"] == by]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    numbers = result["numbers"]
+    elements: list[PageElement] = []
+    for coordinate, symbol in zip(COORDINATES, ("μ", "σ²"), strict=True):
+        rows = [row for row in numbers["rows"] if row["by"] == coordinate]
         scales = [row["scale"] for row in rows]
         lines = [
-            Line("independent", scales, [row["independent"] for row in rows]),
-            Line("mirrored pairs", scales, [row["pairs"] for row in rows]),
-            Line("their law", scales, [row["pairs_law"] for row in rows], dashed=True),
+            ChartLine("independent", scales, [row["independent"] for row in rows]),
+            ChartLine("mirrored pairs", scales, [row["pairs"] for row in rows]),
+            ChartLine("their law", scales, [row["pairs_law"] for row in rows], dashed=True),
         ]
-        left = [row["pairs"] / row["independent"] for row in rows]
-        says = (
-            f"Pairs have {left[0]:.2g} times the variance at σ = {scales[0]:g}, and {left[-1]:.2g} at {scales[-1]:g}."
+        ratios = [row["pairs"] / row["independent"] for row in rows]
+        caption = (
+            f"Pairs have {ratios[0]:.2g} times the variance at σ = {scales[0]:g}, and {ratios[-1]:.2g} at "
+            f"{scales[-1]:g}."
         )
-        shown.append(Chart(f"Variance of ∂U/∂{said} against σ", says, "σ", "variance", lines, log_x=True, log_y=True))
+        elements.append(
+            Chart(f"Variance of ∂U/∂{symbol} against σ", caption, "σ", "variance", lines, log_x=True, log_y=True)
+        )
     rows = [
-        [name, f"{kinds[k]}, by {said}", f"{numbers['limits'][name][k]:.3g}"]
-        for name, kinds in TERMS.items()
-        for k, said in enumerate(("the mean", "σ²"))
+        [name, f"{kinds[k]}, by {symbol}", f"{numbers['limits'][name][k]:.3g}"]
+        for name, kinds in TERM_PARITY.items()
+        for k, symbol in enumerate(("the mean", "σ²"))
     ]
-    heads = ("function", "its term", "variance with pairs over that without")
-    return [*shown, Table("The limits, at 0 with σ = 1", heads, rows, words=2)]
+    headers = ("function", "its term", "variance with pairs over that without")
+    return [*elements, ResultTable("The limits, at 0 with σ = 1", headers, rows, text_columns=2)]
 
 
 ARTEFACT = Artefact(
     name="variational-optimisation/antithetic-variance",
-    place=9,
+    order=9,
     group="functions",
     title="Mirrored pairs, and the variance of gradients",
-    rows=("VO-24",),
+    requirements=("VO-24",),
     run=run,
-    claims=(PAIRS,),
+    claims=(PAIRS_LAW,),
     reference={
         "document": "Var = (2/N) Var[g_e]: nothing where g is odd, twice that of independent draws where it is even"
     },
@@ -134,6 +146,6 @@ ARTEFACT = Artefact(
             "and decides nothing",
         )
     },
-    takes=("a second", "some seconds"),
+    durations=("a second", "some seconds"),
     show=show,
 )

@@ -9,89 +9,90 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.show import Chart, Contours, Line, Shown
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.show import Chart, ChartLine, Contours, PageElement
 
-STEP, REACH = 0.5, 10.0
-SMALLEST, LARGEST = 0.02, 3.0
-LINES = (0.2, 0.6, 1.5)  # σ of the curves that are drawn
-NEAR = 0.1  # a σ so small that U is nearly f
-FAR = 9.0  # standard deviations, beyond which a Gaussian has no mass that counts
+CELL_WIDTH, MEAN_REACH = 0.5, 10.0
+SMALLEST_SCALE, LARGEST_SCALE = 0.02, 3.0
+CURVE_SCALES = (0.2, 0.6, 1.5)  # σ of the curves that are drawn
+NARROW_SCALE = 0.1  # a σ so small that U is nearly f
+REACH_IN_SCALES = 9.0  # standard deviations, beyond which a Gaussian has no mass that counts
 LEVELS = (-0.25, -0.2, -0.15, -0.1, -0.05, 0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.01)
 ROUNDING = 1e-12
-ABOVE = Claim(
+NEVER_BELOW = Claim(
     "C-VO-4",
     "The expected value is never below the lowest value",
     f"U(μ, σ) ≥ min f at every point of the grid, to within {ROUNDING:g}",
 )
 
 
-def steps() -> tuple[Tensor, Tensor]:
+def cell_values() -> tuple[Tensor, Tensor]:
     """Where sin w / w is held, and its value there: the middles of cells from −∞ to ∞, as far as they count."""
-    far = int((REACH + FAR * LARGEST) / STEP) + 1
-    middles = STEP * torch.arange(-far, far + 1, dtype=torch.float64)
+    cells_each_side = int((MEAN_REACH + REACH_IN_SCALES * LARGEST_SCALE) / CELL_WIDTH) + 1
+    middles = CELL_WIDTH * torch.arange(-cells_each_side, cells_each_side + 1, dtype=torch.float64)
     return middles, torch.sinc(middles / torch.pi)
 
 
 def staircase(w: Tensor) -> Tensor:
     """The sinc function, held over cells that are a step wide."""
-    return torch.sinc(STEP * torch.round(w / STEP) / torch.pi)
+    return torch.sinc(CELL_WIDTH * torch.round(w / CELL_WIDTH) / torch.pi)
 
 
 def expected(mean: Tensor, scale: Tensor) -> Tensor:
     """U(μ, σ) = Σ_k f_k P(w in cell k): the integral itself, for f is constant in each cell."""
-    middles, values = steps()
-    edges = torch.cat([middles - STEP / 2, middles[-1:] + STEP / 2])
+    middles, values = cell_values()
+    edges = torch.cat([middles - CELL_WIDTH / 2, middles[-1:] + CELL_WIDTH / 2])
     below = torch.special.ndtr((edges - mean[..., None]) / scale[..., None])
     return (below.diff(dim=-1) * values).sum(-1)
 
 
-def run(ask: Ask) -> Numbers:
-    across, along = ask.of((41, 11), (121, 31))
-    mean = torch.linspace(-REACH, REACH, across, dtype=torch.float64)
-    scale = torch.logspace(math.log10(SMALLEST), math.log10(LARGEST), along, dtype=torch.float64)
+def run(options: ReplicationOptions) -> Numbers:
+    mean_count, scale_count = options.by_size((41, 11), (121, 31))
+    mean = torch.linspace(-MEAN_REACH, MEAN_REACH, mean_count, dtype=torch.float64)
+    scale = torch.logspace(math.log10(SMALLEST_SCALE), math.log10(LARGEST_SCALE), scale_count, dtype=torch.float64)
     surface = torch.stack([expected(mean, s.expand_as(mean)) for s in scale])
-    lowest = float(steps()[1].min())
+    lowest = float(cell_values()[1].min())
     margin = float(surface.min()) - lowest
-    fine = torch.linspace(-REACH, REACH, 401, dtype=torch.float64)
-    middles = steps()[0]
-    inner = middles[middles.abs() <= REACH]
-    narrow = expected(inner, torch.full_like(inner, NEAR))
+    fine_grid = torch.linspace(-MEAN_REACH, MEAN_REACH, 401, dtype=torch.float64)
+    middles = cell_values()[0]
+    inner_middles = middles[middles.abs() <= MEAN_REACH]
+    narrow_values = expected(inner_middles, torch.full_like(inner_middles, NARROW_SCALE))
     return {
-        "settings": {"step": STEP, "means": across, "scales": along},
-        "f": {"x": fine.tolist(), "y": staircase(fine).tolist()},
-        "curves": {f"{s:g}": expected(fine, torch.full_like(fine, s)).tolist() for s in LINES},
+        "settings": {"step": CELL_WIDTH, "means": mean_count, "scales": scale_count},
+        "f": {"x": fine_grid.tolist(), "y": staircase(fine_grid).tolist()},
+        "curves": {f"{s:g}": expected(fine_grid, torch.full_like(fine_grid, s)).tolist() for s in CURVE_SCALES},
         "surface": {"mean": mean.tolist(), "scale": scale.tolist(), "height": surface.tolist()},
         "lowest": lowest,
-        "narrow": float((narrow - staircase(inner)).abs().max()),
+        "narrow": float((narrow_values - staircase(inner_middles)).abs().max()),
         "verdicts": [
-            ABOVE.judged(
+            NEVER_BELOW.judge(
                 margin >= -ROUNDING,
                 {"lowest U − min f": margin, "min f": lowest},
                 None,
                 (),
-                f"{across} × {along} points of μ and σ, σ from {SMALLEST:g} to {LARGEST:g}; the integral is exact",
+                f"{mean_count} × {scale_count} points of μ and σ, σ from {SMALLEST_SCALE:g} to {LARGEST_SCALE:g}; the "
+                "integral is exact",
             )
         ],
     }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    numbers = found["numbers"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    numbers = result["numbers"]
     x, surface = numbers["f"]["x"], numbers["surface"]
-    curves = [Line(f"U, σ = {s}", x, y) for s, y in numbers["curves"].items()]
+    curves = [ChartLine(f"U, σ = {s}", x, y) for s, y in numbers["curves"].items()]
     return [
         Chart(
             "The discretised sinc, and U along μ",
             f"No slope leads anywhere on the steps; U has one everywhere. Lowest f: −{-numbers['lowest']:.3f}.",
             "w, μ",
             "f, U",
-            [Line("f", x, numbers["f"]["y"], dashed=True), *curves],
+            [ChartLine("f", x, numbers["f"]["y"], dashed=True), *curves],
         ),
         Chart(
             "U(μ, σ)",
             f"The more ink, the higher. In the middle of every step U is within {numbers['narrow']:.2g} of f at "
-            f"σ = {NEAR:g}.",
+            f"σ = {NARROW_SCALE:g}.",
             "μ",
             "σ",
             contours=Contours("U", surface["mean"], surface["scale"], surface["height"], LEVELS),
@@ -102,12 +103,12 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="variational-optimisation/discretised-sinc",
-    place=4,
+    order=4,
     group="functions",
     title="A function of steps, and its expected value under a Gaussian",
-    rows=("VO-07", "VO-13"),
+    requirements=("VO-07", "VO-13"),
     run=run,
-    claims=(ABOVE,),
+    claims=(NEVER_BELOW,),
     reference={
         "document": "U is differentiable where the function is not, and tends to it as σ → 0; no numbers are printed"
     },
@@ -115,6 +116,6 @@ ARTEFACT = Artefact(
         "how the function is made discrete: sin w / w, held over cells half a unit wide",
         "how U is drawn: by lines of equal height, and along μ for three σ",
     ),
-    takes=("a second", "a second"),
+    durations=("a second", "a second"),
     show=show,
 )

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from doxa.search.distribution.coordinates import variance
-from doxa.search.distribution.gaussian import Gaussian, scores
+from doxa.search.distribution.gaussian import SearchDistribution, scores
 from doxa.search.functions import himmelblau
-from doxa.search.perturbations.population import population
+from doxa.search.perturbations.population import make_population
 
 Function = Callable[[Tensor], Tensor]  # of vectors [..., d]
-NODES = 40  # of Gauss-Hermite quadrature: exact for polynomials of degree 79
-BLOCKS = 20  # of estimates, between which a measured variance varies
-AT = 1.0  # where the section is taken
+QUADRATURE_NODES = 40  # of Gauss-Hermite quadrature: exact for polynomials of degree 79
+VARIANCE_BLOCKS = 20  # of estimates, between which a measured variance varies
+SECTION_POINT = 1.0  # where the section is taken
 
 
 def section(w: Tensor) -> Tensor:
@@ -26,63 +26,67 @@ def section(w: Tensor) -> Tensor:
     return himmelblau(torch.cat([w, torch.full_like(w, 2.0)], -1))
 
 
-def slope_at(x: float) -> float:
+def section_slope(x: float) -> float:
     """Its derivative."""
     return 4 * x * (x * x - 9) + 2 * (x - 3)
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredVariance:
     """A variance, and its standard error."""
 
     value: float
     error: float
 
 
-def gaussian(mean: Tensor, scale: float) -> Gaussian:
+def isotropic_gaussian(mean: Tensor, scale: float) -> SearchDistribution:
     """One scale for all of a vector."""
-    return Gaussian(mean, mean.new_tensor([scale]), (len(mean),))
+    return SearchDistribution(mean, mean.new_tensor([scale]), (len(mean),))
 
 
-def terms(f: Function, at: Gaussian, epsilon: Tensor) -> Tensor:
+def gradient_terms(f: Function, distribution: SearchDistribution, epsilon: Tensor) -> Tensor:
     """f(w) ∇log p(w) for rows of noise [..., d]: by the mean, and last by σ² [..., d + 1]."""
     rows = epsilon.reshape(-1, epsilon.shape[-1])
-    by_mean, by_log = scores(at, rows)
-    both = torch.cat([by_mean, by_log / variance.slope(at.scale)], 1)
-    return (f(at.mean + at.scales * rows)[:, None] * both).view(*epsilon.shape[:-1], -1)
+    by_mean, by_log = scores(distribution, rows)
+    scores_by_coordinate = torch.cat([by_mean, by_log / variance.slope(distribution.scale)], 1)
+    return (f(distribution.mean + distribution.scales * rows)[:, None] * scores_by_coordinate).view(
+        *epsilon.shape[:-1], -1
+    )
 
 
-def slopes(f: Function, at: Gaussian, size: int, antithetic: bool, repeats: int, seed: int) -> Tensor:
+def gradient_estimates(
+    f: Function, distribution: SearchDistribution, size: int, antithetic: bool, repeats: int, seed: int
+) -> Tensor:
     """So many estimates of ∂U/∂mean and ∂U/∂σ² from N draws each, independent or in mirrored pairs [repeats, d + 1]."""
-    asked, d = population(size, antithetic, (seed, "estimates")), len(at.mean)
-    found, most = [], max(1, (1 << 22) // (size * d))
-    for generation, low in enumerate(range(0, repeats, most)):
-        many = min(most, repeats - low)
-        wide = asked.noise(generation, slice(0, asked.units), at.mean.new_empty(many * d))
-        epsilon = asked.mirrored(torch.zeros_like(wide[:1]), wide).view(size, many, d)
-        found.append(terms(f, at, epsilon).mean(0))
-    return torch.cat(found)
+    draws, d = make_population(size, antithetic, (seed, "estimates")), len(distribution.mean)
+    estimates, block_size = [], max(1, (1 << 22) // (size * d))
+    for generation, low in enumerate(range(0, repeats, block_size)):
+        count = min(block_size, repeats - low)
+        noise = draws.noise(generation, slice(0, draws.units), distribution.mean.new_empty(count * d))
+        epsilon = draws.mirror(torch.zeros_like(noise[:1]), noise).view(size, count, d)
+        estimates.append(gradient_terms(f, distribution, epsilon).mean(0))
+    return torch.cat(estimates)
 
 
-def varied(estimates: Tensor) -> list[Measured]:
+def column_variances(estimates: Tensor) -> list[MeasuredVariance]:
     """How each column of many estimates [repeats, k] varies."""
-    parts = torch.stack([part.var(0) for part in estimates.tensor_split(BLOCKS)])
-    error = parts.std(0) / math.sqrt(BLOCKS)
-    return [Measured(float(v), float(e)) for v, e in zip(estimates.var(0), error, strict=True)]
+    block_variances = torch.stack([block.var(0) for block in estimates.tensor_split(VARIANCE_BLOCKS)])
+    error = block_variances.std(0) / math.sqrt(VARIANCE_BLOCKS)
+    return [MeasuredVariance(float(v), float(e)) for v, e in zip(estimates.var(0), error, strict=True)]
 
 
-def exactly(f: Function, at: Gaussian) -> tuple[Tensor, Tensor]:
+def exact_variances(f: Function, distribution: SearchDistribution) -> tuple[Tensor, Tensor]:
     """Var[g] of one term, and Var[g_e] of its even part, by mean and by σ², in one dimension; by quadrature.
 
     g_e(μ + σε) = ½ (g(μ + σε) + g(μ − σε))
     """
-    points, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    points, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
     mass = torch.from_numpy(weights / weights.sum())[:, None]
     epsilon = torch.from_numpy(points)[:, None]
-    one, mirrored = terms(f, at, epsilon), terms(f, at, -epsilon)
+    terms_of, mirrored_terms = gradient_terms(f, distribution, epsilon), gradient_terms(f, distribution, -epsilon)
 
-    def var(of: Tensor) -> Tensor:
-        mean = (mass * of).sum(0)
-        return (mass * (of - mean).square()).sum(0)
+    def var(values: Tensor) -> Tensor:
+        mean = (mass * values).sum(0)
+        return (mass * (values - mean).square()).sum(0)
 
-    return var(one), var((one + mirrored) / 2)
+    return var(terms_of), var((terms_of + mirrored_terms) / 2)

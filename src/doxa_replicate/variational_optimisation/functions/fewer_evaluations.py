@@ -12,50 +12,62 @@ import torch
 from doxa import search
 from doxa.errors import Diverged
 from doxa.search import functions, shaping
-from doxa_replicate.contract import Artefact, Ask, Numbers
-from doxa_replicate.show import Shown, Table
+from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
+from doxa_replicate.show import PageElement, ResultTable
 
-NEAR, MOST, WIDTH = 1e-6, 1000, 10
-PLAIN = search.Settings()
-WAYS = {
-    "utilities": PLAIN,
-    "centred ranks": replace(PLAIN, shaping=shaping.centred_ranks),
-    "z-scores": replace(PLAIN, shaping=shaping.z_score),
-    "independent draws": replace(PLAIN, antithetic=False),
-    "importance mixing": replace(PLAIN, antithetic=False, refresh=0.1),
-    "adaptation sampling": replace(PLAIN, adapts=True),
+TARGET_VALUE, MAX_GENERATIONS, SPHERE_DIMENSION = 1e-6, 1000, 10
+DEFAULT_SETTINGS = search.Settings()
+SEARCH_SETTINGS = {
+    "utilities": DEFAULT_SETTINGS,
+    "centred ranks": replace(DEFAULT_SETTINGS, shaping=shaping.centred_ranks),
+    "z-scores": replace(DEFAULT_SETTINGS, shaping=shaping.z_score),
+    "independent draws": replace(DEFAULT_SETTINGS, antithetic=False),
+    "importance mixing": replace(DEFAULT_SETTINGS, antithetic=False, refresh=0.1),
+    "adaptation sampling": replace(DEFAULT_SETTINGS, adapts=True),
 }
 FUNCTIONS = {
-    "sphere": (functions.sphere, [2.0] * WIDTH),
+    "sphere": (functions.sphere, [2.0] * SPHERE_DIMENSION),
     "Rosenbrock": (functions.rosenbrock, [-1.0, 1.0]),
     "Himmelblau": (functions.himmelblau, [0.0, 0.0]),
 }
 
 
-def run(ask: Ask) -> Numbers:
-    seeds, most = ask.these(2, 10), int(ask.of(60, MOST))
-    found = {
-        name: {where: [_search(way, *FUNCTIONS[where], seed, most) for seed in seeds] for where in FUNCTIONS}
-        for name, way in WAYS.items()
+def run(options: ReplicationOptions) -> Numbers:
+    seeds, max_generations = options.seed_list(2, 10), int(options.by_size(60, MAX_GENERATIONS))
+    records = {
+        name: {
+            function_name: [
+                _evaluations_needed(way_settings, *FUNCTIONS[function_name], seed, max_generations) for seed in seeds
+            ]
+            for function_name in FUNCTIONS
+        }
+        for name, way_settings in SEARCH_SETTINGS.items()
     }
     return {
-        "settings": {"near": NEAR, "generations_at_most": most, "dimension": WIDTH},
+        "settings": {"near": TARGET_VALUE, "generations_at_most": max_generations, "dimension": SPHERE_DIMENSION},
         "seeds": seeds,
-        "ways": {name: {where: summary(own) for where, own in of.items()} for name, of in found.items()},
+        "ways": {
+            name: {
+                function_name: summarise_searches(seed_records) for function_name, seed_records in by_function.items()
+            }
+            for name, by_function in records.items()
+        },
     }
 
 
-def _search(settings: Any, f: Any, start: Sequence[float], seed: int, most: int) -> dict[str, Any]:
+def _evaluations_needed(
+    settings: Any, f: Any, start: Sequence[float], seed: int, max_generations: int
+) -> dict[str, Any]:
     """How many evaluations until a value is near the lowest, and the lowest that was seen."""
     under_way = search.Search(start, settings, seed)
-    asked, best = 0, float("inf")
-    for _ in range(most):
+    evaluations, best = 0, float("inf")
+    for _ in range(max_generations):
         points = under_way.ask()
-        asked += len(points)
+        evaluations += len(points)
         values = f(points)
         best = min([best, *values.tolist()])
-        if best < NEAR:
-            return {"evaluations": asked, "best": best}
+        if best < TARGET_VALUE:
+            return {"evaluations": evaluations, "best": best}
         try:
             under_way.tell(values)
         except Diverged:
@@ -65,41 +77,44 @@ def _search(settings: Any, f: Any, start: Sequence[float], seed: int, most: int)
     return {"evaluations": None, "best": best}
 
 
-def summary(own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    came = [one["evaluations"] for one in own if one["evaluations"] is not None]
+def summarise_searches(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    evaluations = [record["evaluations"] for record in records if record["evaluations"] is not None]
     return {
-        "arrived": len(came),
-        "of": len(own),
-        "median_evaluations": float(np.median(came)) if came else None,
-        "median_best": float(np.median([one["best"] for one in own])),
+        "arrived": len(evaluations),
+        "of": len(records),
+        "median_evaluations": float(np.median(evaluations)) if evaluations else None,
+        "median_best": float(np.median([record["best"] for record in records])),
     }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    ways = found["numbers"]["ways"]
-    rows = [[name, *(_cell(of[where]) for where in FUNCTIONS)] for name, of in ways.items()]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    ways = result["numbers"]["ways"]
+    rows = [
+        [name, *(_cell(by_function[function_name]) for function_name in FUNCTIONS)]
+        for name, by_function in ways.items()
+    ]
     return [
-        Table(
+        ResultTable(
             "Evaluations until a value below 10⁻⁶, median of those that came there",
             ("way", *FUNCTIONS),
             rows,
-            says="In brackets how many of all seeds came there.",
+            caption="In brackets how many of all seeds came there.",
         )
     ]
 
 
-def _cell(of: Mapping[str, Any]) -> str:
-    if of["median_evaluations"] is None:
-        return f"none (lowest {of['median_best']:.1g})"
-    return f"{of['median_evaluations']:,.0f} ({of['arrived']} of {of['of']})"
+def _cell(summary: Mapping[str, Any]) -> str:
+    if summary["median_evaluations"] is None:
+        return f"none (lowest {summary['median_best']:.1g})"
+    return f"{summary['median_evaluations']:,.0f} ({summary['arrived']} of {summary['of']})"
 
 
 ARTEFACT = Artefact(
     name="variational-optimisation/fewer-evaluations",
-    place=11,
+    order=11,
     group="functions",
     title="Shaping, importance mixing, adaptation sampling: what they save",
-    rows=("VO-37", "VO-38", "VO-39"),
+    requirements=("VO-37", "VO-38", "VO-39"),
     run=run,
     reference={
         "document": "importance mixing, adaptation sampling and transforms of fitness are named, and left to others"
@@ -109,6 +124,6 @@ ARTEFACT = Artefact(
         "all else: the separable natural evolution strategy that is the default; nothing was tuned",
     ),
     departures={"quick": ("60 generations, two seeds",)},
-    takes=("some seconds", "half an hour, on busy cores"),
+    durations=("some seconds", "half an hour, on busy cores"),
     show=show,
 )

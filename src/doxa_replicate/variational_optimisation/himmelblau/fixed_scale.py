@@ -5,48 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doxa_replicate.contract import Artefact, Ask, Numbers
-from doxa_replicate.show import Shown, Table
+from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
+from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.variational_optimisation.himmelblau import searches
 from doxa_replicate.variational_optimisation.himmelblau.charts import (
+    chart_numbers,
     choice_table,
-    drawn,
+    median_and_range,
     path_chart,
-    summary,
     value_chart,
 )
-from doxa_replicate.variational_optimisation.himmelblau.searches import ends
+from doxa_replicate.variational_optimisation.himmelblau.searches import final_values
 
 SCALES = (0.1, 0.3, 1.0, 2.0)
 
 
-def run(ask: Ask) -> Numbers:
-    of = searches.found(ask, "fixed")
+def run(options: ReplicationOptions) -> Numbers:
+    searches_record = searches.searches_of(options, "fixed")
     return {
-        "settings": searches.settings(ask),
-        "seeds": searches.seeds(ask),
-        **drawn(of),
-        "by_scale": {f"{scale:g}": _of_scale(ask, scale) for scale in SCALES},
+        "settings": searches.common_settings(options),
+        "seeds": searches.seeds(options),
+        **chart_numbers(searches_record),
+        "by_scale": {f"{scale:g}": _ends_at_scale(options, scale) for scale in SCALES},
     }
 
 
-def _of_scale(ask: Ask, scale: float) -> dict[str, Any]:
-    of = searches.found(ask, "fixed", scale)
-    return {"rate": of["rates"]["mean"], "ends": ends(of)}
+def _ends_at_scale(options: ReplicationOptions, scale: float) -> dict[str, Any]:
+    searches_record = searches.searches_of(options, "fixed", scale)
+    return {"rate": searches_record["rates"]["mean"], "ends": final_values(searches_record)}
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    numbers = found["numbers"]
-    rows = [[scale, f"{of['rate']:g}", *summary(of["ends"])] for scale, of in numbers["by_scale"].items()]
-    says = f"It falls, and then hovers: {summary(numbers['ends'])[0]} in the median at the end."
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    numbers = result["numbers"]
+    rows = [
+        [scale, f"{entry['rate']:g}", *median_and_range(entry["ends"])] for scale, entry in numbers["by_scale"].items()
+    ]
+    caption = f"It falls, and then hovers: {median_and_range(numbers['ends'])[0]} in the median at the end."
     return [
         path_chart(numbers),
-        value_chart(numbers, says),
-        Table(
+        value_chart(numbers, caption),
+        ResultTable(
             "f at the end with other scales, all fixed, each at its best rate",
             ("σ", "rate", "median", "lowest", "highest"),
             rows,
-            says="How low it hovers is a matter of σ.",
+            caption="How low it hovers is a matter of σ.",
         ),
         choice_table(numbers),
     ]
@@ -54,10 +56,10 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="variational-optimisation/himmelblau-fixed",
-    place=2,
+    order=2,
     group="functions",
     title="Himmelblau's function, searched with a fixed scale",
-    rows=("VO-03", "VO-04"),
+    requirements=("VO-03", "VO-04"),
     run=run,
     reference={"document": "a minimum is found, but the search does not settle in it; no numbers are printed"},
     left_open=(
@@ -66,6 +68,6 @@ ARTEFACT = Artefact(
         "median of four seeds that are not judged",
         "how many steps: 400",
     ),
-    takes=("a second", "half a minute"),
+    durations=("a second", "half a minute"),
     show=show,
 )

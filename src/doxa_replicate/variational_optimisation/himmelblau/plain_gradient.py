@@ -7,79 +7,88 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from doxa_replicate.contract import Artefact, Ask, Numbers
-from doxa_replicate.show import Shown, Table
+from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
+from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.variational_optimisation.himmelblau import searches
 from doxa_replicate.variational_optimisation.himmelblau.charts import (
+    chart_numbers,
     choice_table,
-    drawn,
+    format_value,
+    median_and_range,
     path_chart,
-    said,
     scale_chart,
-    summary,
     value_chart,
 )
-from doxa_replicate.variational_optimisation.himmelblau.searches import STAY, Rates
+from doxa_replicate.variational_optimisation.himmelblau.searches import LEVEL_STEPS, SearchRates
 
 FLOORS = (1e-2, 1e-4, 1e-6)
 
 
-def run(ask: Ask) -> Numbers:
-    of = searches.found(ask, "plain")
-    rates = Rates(**of["rates"])
+def run(options: ReplicationOptions) -> Numbers:
+    searches_record = searches.searches_of(options, "plain")
+    rates = SearchRates(**searches_record["rates"])
     return {
-        "settings": searches.settings(ask),
-        "seeds": searches.seeds(ask),
-        **drawn(of),
-        "growth": growth(of),
-        "before": before(of),
-        "lasted": [len(one["f"]) - 1 for one in of["seeds"]],
-        "reached": [searches.reached(one) for one in of["seeds"]],
-        "with_floor": {f"{least:g}": searches.with_floor(ask, least, rates) for least in FLOORS},
+        "settings": searches.common_settings(options),
+        "seeds": searches.seeds(options),
+        **chart_numbers(searches_record),
+        "growth": gradient_growth(searches_record),
+        "before": growth_before_smallest(searches_record),
+        "lasted": [len(record["f"]) - 1 for record in searches_record["seeds"]],
+        "reached": [searches.lowest_level(record) for record in searches_record["seeds"]],
+        "with_floor": {f"{floor:g}": searches.ends_with_floor(options, floor, rates) for floor in FLOORS},
     }
 
 
-def growth(of: Mapping[str, Any]) -> list[float]:
+def gradient_growth(searches_record: Mapping[str, Any]) -> list[float]:
     """The norm of ∂U/∂mean where σ is first as small as it gets, over that of the first step; for each seed."""
-    return [one["gradient"][smallest(one)] / one["gradient"][0] for one in of["seeds"]]
-
-
-def before(of: Mapping[str, Any]) -> list[float]:
-    """The same of the twenty steps that lead there, by their median."""
     return [
-        median(one["gradient"][max(0, smallest(one) - STAY) : smallest(one)] or [math.nan]) / one["gradient"][0]
-        for one in of["seeds"]
+        record["gradient"][smallest_scale_step(record)] / record["gradient"][0] for record in searches_record["seeds"]
     ]
 
 
-def smallest(one: Mapping[str, Any]) -> int:
+def growth_before_smallest(searches_record: Mapping[str, Any]) -> list[float]:
+    """The same of the twenty steps that lead there, by their median."""
+    return [
+        median(
+            record["gradient"][max(0, smallest_scale_step(record) - LEVEL_STEPS) : smallest_scale_step(record)]
+            or [math.nan]
+        )
+        / record["gradient"][0]
+        for record in searches_record["seeds"]
+    ]
+
+
+def smallest_scale_step(record: Mapping[str, Any]) -> int:
     """The first step with the smallest σ of all."""
-    found: int = one["scale"].index(min(one["scale"]))
-    return found
+    step: int = record["scale"].index(min(record["scale"]))
+    return step
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    numbers = found["numbers"]
-    steps, lasted = found["settings"]["steps"], numbers["lasted"]
-    broken = sum(one < steps for one in lasted)
-    says = (
-        f"It stays as low as {median(numbers['reached']):.2g} for twenty steps; {broken} of {len(lasted)} searches "
-        "then left for infinity" + (f", in the median after {median(lasted):.0f} steps." if broken else ".")
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    numbers = result["numbers"]
+    steps, steps_lasted = result["settings"]["steps"], numbers["lasted"]
+    broken_count = sum(step_count < steps for step_count in steps_lasted)
+    caption = (
+        f"It stays as low as {median(numbers['reached']):.2g} for twenty steps; {broken_count} of {len(steps_lasted)} "
+        "searches "
+        "then left for infinity" + (f", in the median after {median(steps_lasted):.0f} steps." if broken_count else ".")
     )
-    grown = (
+    growth_caption = (
         f"At the smallest σ the gradient is {median(numbers['growth']):.2g} times as long as at the start, in the "
         f"median over seeds; in the twenty steps before, {median(numbers['before']):.2g} times."
     )
-    rows = [[said(float(least) ** 0.5), *summary(ends)] for least, ends in numbers["with_floor"].items()]
+    rows = [
+        [format_value(float(floor) ** 0.5), *median_and_range(ends)] for floor, ends in numbers["with_floor"].items()
+    ]
     return [
         path_chart(numbers),
-        value_chart(numbers, says, (1e-4, 1e12)),
-        scale_chart(numbers, grown, (1e-7, 1e12)),
-        Table(
+        value_chart(numbers, caption, (1e-4, 1e12)),
+        scale_chart(numbers, growth_caption, (1e-7, 1e12)),
+        ResultTable(
             "f at the end where σ is kept from falling below a floor, at the same rates",
             ("σ at least", "median", "lowest", "highest"),
             rows,
-            says="What a floor does is no part of the document.",
+            caption="What a floor does is no part of the document.",
         ),
         choice_table(numbers),
     ]
@@ -87,10 +96,10 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="variational-optimisation/himmelblau-plain",
-    place=7,
+    order=7,
     group="functions",
     title="Himmelblau's function, searched with plain gradients by mean and variance",
-    rows=("VO-09", "VO-15", "VO-18"),
+    requirements=("VO-09", "VO-15", "VO-18"),
     run=run,
     reference={
         "document": "a minimum is found, and then the variance is driven towards zero, which makes gradients larger "
@@ -106,6 +115,6 @@ ARTEFACT = Artefact(
         "which slope the variance has: (1/2Nσ²) Σ f (‖ε‖² − d), the derivative that the document's score does not have "
         "where it is first printed",
     ),
-    takes=("a second", "a minute"),
+    durations=("a second", "a minute"),
     show=show,
 )

@@ -7,52 +7,58 @@ from typing import Any
 
 import numpy as np
 
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.over_seeds import error, mean, summary, with_error
-from doxa_replicate.show import Chart, Line, Shown, Table
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import format_with_error, mean, standard_error, summary
+from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.variational_optimisation.nets.followed import (
-    ADAPTED,
-    FIXED,
+    ADAPTED_SCALE,
+    FIXED_SCALE,
     HIDDEN,
-    LAST,
+    LAST_SHARE,
     RATE,
     SCALE_RATE,
-    followed,
+    common_settings,
+    follow_search,
     mean_curve,
-    settings,
 )
 
-KINDS = {"fixed": FIXED, "adapted": ADAPTED}
+ADAPTATIONS = {"fixed": FIXED_SCALE, "adapted": ADAPTED_SCALE}
 INFLATES = Claim(
     "C-VO-10",
     "Adapting the variance inflates the gradient",
-    f"mean norm of the gradient over the last {100 * LAST:g} % of generations: larger with the variance adapted",
+    f"mean norm of the gradient over the last {100 * LAST_SHARE:g} % of generations: larger with the variance adapted",
 )
-LARGER = 100  # times: the variance is drawn beside norms
+VARIANCE_FACTOR = 100  # times: the variance is drawn beside norms
 
 
-def run(ask: Ask) -> Numbers:
-    seeds = ask.these(1, 3)
-    found = {name: [followed(ask, name, way, seed) for seed in seeds] for name, way in KINDS.items()}
-    ends = {name: [one["end"]["gradient"] for one in own] for name, own in found.items()}
-    more = [a / f for a, f in zip(ends["adapted"], ends["fixed"], strict=True)]
+def run(options: ReplicationOptions) -> Numbers:
+    seeds = options.seed_list(1, 3)
+    records_by_kind = {
+        name: [follow_search(options, name, adaptation, seed) for seed in seeds]
+        for name, adaptation in ADAPTATIONS.items()
+    }
+    end_gradients = {
+        name: [record["end"]["gradient"] for record in records] for name, records in records_by_kind.items()
+    }
+    gradient_ratios = [a / f for a, f in zip(end_gradients["adapted"], end_gradients["fixed"], strict=True)]
     return {
-        "settings": {**settings(ask), "net": [784, *HIDDEN, 10], "rate": RATE, "scale_rate": SCALE_RATE},
+        "settings": {**common_settings(options), "net": [784, *HIDDEN, 10], "rate": RATE, "scale_rate": SCALE_RATE},
         "seeds": seeds,
         "kinds": {
             name: {
-                "generation": own[0]["generation"],
-                **{key: mean_curve(own, key) for key in ("norm", "gradient")},
-                "variance": np.mean([one["variance"] for one in own], 0)[:, 0].tolist(),
-                "end": {key: summary([one["end"][key] for one in own]) for key in own[0]["end"]},
+                "generation": records[0]["generation"],
+                **{key: mean_curve(records, key) for key in ("norm", "gradient")},
+                "variance": np.mean([record["variance"] for record in records], 0)[:, 0].tolist(),
+                "end": {key: summary([record["end"][key] for record in records]) for key in records[0]["end"]},
             }
-            for name, own in found.items()
+            for name, records in records_by_kind.items()
         },
         "verdicts": [
-            INFLATES.judged(
-                all(times > 1 for times in more),
-                {name: mean(own) for name, own in ends.items()} | {"adapted over fixed": mean(more)},
-                error(more),
+            INFLATES.judge(
+                all(gradient_ratio > 1 for gradient_ratio in gradient_ratios),
+                {name: mean(records) for name, records in end_gradients.items()}
+                | {"adapted over fixed": mean(gradient_ratios)},
+                standard_error(gradient_ratios),
                 seeds,
                 "MNIST, 784-100-10, plain gradient of ranks, SGD; the error is that of the ratio",
             )
@@ -60,37 +66,42 @@ def run(ask: Ask) -> Numbers:
     }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    kinds = found["numbers"]["kinds"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    kinds = result["numbers"]["kinds"]
     charts = [
         Chart(
             f"Variance {name}",
-            f"The variance ends at {own['variance'][-1]:.2g}, ‖∇U‖ at {own['gradient'][-1]:.0f}.",
+            f"The variance ends at {curves['variance'][-1]:.2g}, ‖∇U‖ at {curves['gradient'][-1]:.0f}.",
             "generation",
             "",
             [
-                Line("‖μ‖", own["generation"], own["norm"]),
-                Line("‖∇U‖", own["generation"], own["gradient"]),
-                Line("100 σ²", own["generation"], [LARGER * v for v in own["variance"]]),
+                ChartLine("‖μ‖", curves["generation"], curves["norm"]),
+                ChartLine("‖∇U‖", curves["generation"], curves["gradient"]),
+                ChartLine("100 σ²", curves["generation"], [VARIANCE_FACTOR * v for v in curves["variance"]]),
             ],
             log_y=True,
         )
-        for name, own in kinds.items()
+        for name, curves in kinds.items()
     ]
     rows = [
-        [name, with_error(of["gradient"], 0), with_error(of["norm"], 1), with_error(of["accuracy"], 2)]
-        for name, own in kinds.items()
-        for of in [own["end"]]
+        [
+            name,
+            format_with_error(end["gradient"], 0),
+            format_with_error(end["norm"], 1),
+            format_with_error(end["accuracy"], 2),
+        ]
+        for name, curves in kinds.items()
+        for end in [curves["end"]]
     ]
-    return [*charts, Table("In the end", ("variance", "‖∇U‖", "‖μ‖", "accuracy %, test rows"), rows)]
+    return [*charts, ResultTable("In the end", ("variance", "‖∇U‖", "‖μ‖", "accuracy %, test rows"), rows)]
 
 
 ARTEFACT = Artefact(
     name="variational-optimisation/adapted-variance",
-    place=17,
+    order=17,
     group="nets",
     title="Adapting one variance for all weights",
-    rows=("VO-32",),
+    requirements=("VO-32",),
     run=run,
     claims=(INFLATES,),
     reference={"document": "norms of gradient and weights grow when the variance is adapted; no numbers"},
@@ -102,6 +113,6 @@ ARTEFACT = Artefact(
         "mean, not chosen by anything",
     ),
     departures={"quick": ("3,000 rows, 60 generations of 20 perturbations",)},
-    takes=("some seconds", "ten minutes, its searches shared with ways-round"),
+    durations=("some seconds", "ten minutes, its searches shared with ways-round"),
     show=show,
 )

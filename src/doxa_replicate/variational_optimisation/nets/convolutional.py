@@ -9,15 +9,15 @@ from torch import nn
 
 import doxa
 from doxa import search
-from doxa_replicate.contract import Artefact, Ask, Numbers
-from doxa_replicate.over_seeds import with_error
-from doxa_replicate.show import Chart, Line, Shown, Table
-from doxa_replicate.variational_optimisation.nets.trials import Contest, Length, Trial
+from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import format_with_error
+from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
+from doxa_replicate.variational_optimisation.nets.trials import NetTrial, SearchLength, TrialComparison
 
 LEVELS = (90, 95, 97, 98)  # per cent: when each is passed
 
 
-def net() -> nn.Module:
+def convolutional_net() -> nn.Module:
     """Two convolutions and two dense layers, each but the last with BatchNorm: 22,000 weights."""
     return nn.Sequential(
         nn.Unflatten(1, (1, 28, 28)),
@@ -37,68 +37,95 @@ def net() -> nn.Module:
     )
 
 
-def trials(ask: Ask) -> dict[str, Trial]:
-    size = int(ask.of(10, 100))
+def build_trials(options: ReplicationOptions) -> dict[str, NetTrial]:
+    size = int(options.by_size(10, 100))
     return {
-        "weight space": Trial(
+        "weight space": NetTrial(
             "CNN, weight space",
             search.learner(search.weight_space(), size=size, scale=0.05),
-            net,
+            convolutional_net,
             (3e-3, 1e-2, 3e-2),
         ),
-        "back-propagation": Trial("CNN, back-propagation", doxa.learners.point(), net, (1e-3, 3e-3, 1e-2)),
+        "back-propagation": NetTrial(
+            "CNN, back-propagation", doxa.learners.point(), convolutional_net, (1e-3, 3e-3, 1e-2)
+        ),
     }
 
 
-def contest(ask: Ask) -> Contest:
-    long, short = (Length(*ask.of((4, 100, 2), (generations, 1000, 25))) for generations in (5000, 1000))
-    return Contest("MNIST", "cnn", trials(ask), long, short)
+def build_comparison(options: ReplicationOptions) -> TrialComparison:
+    long_length, short_length = (
+        SearchLength(*options.by_size((4, 100, 2), (generations, 1000, 25))) for generations in (5000, 1000)
+    )
+    return TrialComparison("MNIST", "cnn", build_trials(options), long_length, short_length)
 
 
-def run(ask: Ask) -> Numbers:
-    seeds, own = ask.these(1, 3), contest(ask)
-    found = {name: own.found(ask, name, seeds) for name in own.trials}
-    for of in found.values():
-        curves = of.pop("curves")
-        of["passed"] = {str(level): [passed(curve, level) for curve in curves] for level in LEVELS}
-    weights = sum(p.numel() for p in net().parameters())
+def run(options: ReplicationOptions) -> Numbers:
+    seeds, comparison = options.seed_list(1, 3), build_comparison(options)
+    outcomes = {name: comparison.summarise_trial(options, name, seeds) for name in comparison.trials}
+    for outcome in outcomes.values():
+        curves = outcome.pop("curves")
+        outcome["passed"] = {str(level): [generation_passed(curve, level) for curve in curves] for level in LEVELS}
+    weights = sum(p.numel() for p in convolutional_net().parameters())
     return {
-        "settings": {"weights": weights, "length": vars(own.length), "population": ask.of(10, 100), "scale": 0.05},
+        "settings": {
+            "weights": weights,
+            "length": vars(comparison.length),
+            "population": options.by_size(10, 100),
+            "scale": 0.05,
+        },
         "seeds": seeds,
-        "trials": found,
+        "trials": outcomes,
     }
 
 
-def passed(curve: Sequence[Sequence[float]], level: float) -> int | None:
+def generation_passed(curve: Sequence[Sequence[float]], level: float) -> int | None:
     """The first generation that was looked at with so much right; None where there is none."""
     return next((int(point[0]) for point in curve if point[1] >= level), None)
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    numbers = found["numbers"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    numbers = result["numbers"]
     trials = numbers["trials"]
-    lines = [Line(name, [p[0] for p in of["curve"]], [p[1] for p in of["curve"]]) for name, of in trials.items()]
-    own = trials["weight space"]
-    said = ", ".join("never" if at is None else f"{at:,}" for at in own["passed"]["95"])
+    lines = [
+        ChartLine(name, [p[0] for p in outcome["curve"]], [p[1] for p in outcome["curve"]])
+        for name, outcome in trials.items()
+    ]
+    searched = trials["weight space"]
+    passed_text = ", ".join(
+        "never" if generation is None else f"{generation:,}" for generation in searched["passed"]["95"]
+    )
     rows = [
-        [name, f"{of['rate']['best']:g}", with_error(of["accuracy"], 2), with_error(of["nll"], 4)]
-        for name, of in trials.items()
+        [
+            name,
+            f"{outcome['rate']['best']:g}",
+            format_with_error(outcome["accuracy"], 2),
+            format_with_error(outcome["nll"], 4),
+        ]
+        for name, outcome in trials.items()
     ]
     levels = [
-        [name, *(", ".join("–" if at is None else str(at) for at in of["passed"][str(level)]) for level in LEVELS)]
-        for name, of in trials.items()
+        [
+            name,
+            *(
+                ", ".join(
+                    "–" if generation is None else str(generation) for generation in outcome["passed"][str(level)]
+                )
+                for level in LEVELS
+            ),
+        ]
+        for name, outcome in trials.items()
     ]
     return [
         Chart(
             "Test accuracy while learning",
-            f"95 % is passed at generation {said}, seed by seed.",
+            f"95 % is passed at generation {passed_text}, seed by seed.",
             "generation",
             "accuracy, %",
             lines,
             y_limits=(80, 100),
         ),
-        Table("Test rows", ("how", "rate", "accuracy %", "NLL"), rows),
-        Table(
+        ResultTable("Test rows", ("how", "rate", "accuracy %", "NLL"), rows),
+        ResultTable(
             "The generation at which a level is passed, seed by seed",
             ("how", *(f"{level} %" for level in LEVELS)),
             levels,
@@ -108,10 +135,10 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
 
 ARTEFACT = Artefact(
     name="variational-optimisation/convolutional",
-    place=16,
+    order=16,
     group="nets",
     title="A convolutional net with BatchNorm, found by perturbations of its weights",
-    rows=("VO-10",),
+    requirements=("VO-10",),
     run=run,
     reference={
         "weights": 22_000,
@@ -128,6 +155,6 @@ ARTEFACT = Artefact(
         "how often it is looked at: every 25 generations",
     ),
     departures={"quick": ("3,000 rows, four generations of ten perturbations, 100 rows each",)},
-    takes=("some seconds", "eighteen minutes on a GPU"),
+    durations=("some seconds", "eighteen minutes on a GPU"),
     show=show,
 )

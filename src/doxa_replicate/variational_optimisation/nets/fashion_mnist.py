@@ -8,71 +8,84 @@ from typing import Any
 
 import doxa
 from doxa import search
-from doxa_replicate.contract import Artefact, Ask, Numbers
-from doxa_replicate.over_seeds import with_error
-from doxa_replicate.show import Chart, Line, Shown, Table
-from doxa_replicate.variational_optimisation.nets.trials import Contest, Length, Step, Trial, dense
+from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import format_with_error
+from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
+from doxa_replicate.variational_optimisation.nets.trials import NetTrial, SearchLength, Step, TrialComparison, dense_net
 
 HIDDEN, SCALE = (100, 100), 0.05
-LOWER, HIGHER = (3e-4, 1e-3, 3e-3, 1e-2), (1e-3, 3e-3, 1e-2, 3e-2)  # rates, until the best has one on either side
-RELU, STEPS = partial(dense, HIDDEN), partial(dense, HIDDEN, Step)
+LOWER_RATES, HIGHER_RATES = (
+    (3e-4, 1e-3, 3e-3, 1e-2),
+    (1e-3, 3e-3, 1e-2, 3e-2),
+)  # rates, until the best has one on either side
+RELU_NET, STEP_NET = partial(dense_net, HIDDEN), partial(dense_net, HIDDEN, Step)
 
 
-def trials(ask: Ask) -> dict[str, Trial]:
-    def made(**more: Any) -> Any:
-        return search.learner(size=int(ask.of(20, 100)), scale=SCALE, **more)
+def build_trials(options: ReplicationOptions) -> dict[str, NetTrial]:
+    def build_learner(**settings: Any) -> Any:
+        return search.learner(size=int(options.by_size(20, 100)), scale=SCALE, **settings)
 
-    zero_one = made(minimise=search.zero_one)
+    zero_one = build_learner(minimise=search.zero_one)
     return {
-        "local": Trial("local", made(), RELU),
-        "local, step units": Trial("local, step units", made(), STEPS),
-        "local, 0/1 loss": Trial("local, 0/1 loss", zero_one, RELU, LOWER),
-        "local, step units, 0/1 loss": Trial("local, step units, 0/1 loss", zero_one, STEPS, LOWER),
-        "weight space": Trial("weight space", made(estimator=search.weight_space()), RELU, HIGHER),
-        "low rank": Trial("low rank", made(estimator=search.low_rank()), RELU, HIGHER),
-        "back-propagation": Trial("back-propagation", doxa.learners.point(), RELU, HIGHER),
-        "back-propagation, step units": Trial("back-propagation, step units", doxa.learners.point(), STEPS, (1e-3,)),
+        "local": NetTrial("local", build_learner(), RELU_NET),
+        "local, step units": NetTrial("local, step units", build_learner(), STEP_NET),
+        "local, 0/1 loss": NetTrial("local, 0/1 loss", zero_one, RELU_NET, LOWER_RATES),
+        "local, step units, 0/1 loss": NetTrial("local, step units, 0/1 loss", zero_one, STEP_NET, LOWER_RATES),
+        "weight space": NetTrial(
+            "weight space", build_learner(estimator=search.weight_space()), RELU_NET, HIGHER_RATES
+        ),
+        "low rank": NetTrial("low rank", build_learner(estimator=search.low_rank()), RELU_NET, HIGHER_RATES),
+        "back-propagation": NetTrial("back-propagation", doxa.learners.point(), RELU_NET, HIGHER_RATES),
+        "back-propagation, step units": NetTrial(
+            "back-propagation, step units", doxa.learners.point(), STEP_NET, (1e-3,)
+        ),
     }
 
 
-def run(ask: Ask) -> Numbers:
-    length = Length(*ask.of((10, 64, 5), (400, 128, 50)))
-    seeds, own = ask.these(1, 3), Contest("Fashion-MNIST", "fashion", trials(ask), length, length)
+def run(options: ReplicationOptions) -> Numbers:
+    length = SearchLength(*options.by_size((10, 64, 5), (400, 128, 50)))
+    seeds, comparison = (
+        options.seed_list(1, 3),
+        TrialComparison("Fashion-MNIST", "fashion", build_trials(options), length, length),
+    )
     return {
         "settings": {"net": [784, *HIDDEN, 10], "scale": SCALE, "length": vars(length), "rates": "cosine, down to 0"},
         "seeds": seeds,
-        "trials": {name: own.found(ask, name, seeds) for name in own.trials},
+        "trials": {name: comparison.summarise_trial(options, name, seeds) for name in comparison.trials},
     }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    trials = found["numbers"]["trials"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    trials = result["numbers"]["trials"]
     rows = [
         [
             name,
-            f"{of['rate']['best']:g}",
-            with_error(of["accuracy"], 2),
-            with_error(of["nll"], 3),
-            f"{of['seconds']['mean']:.0f}",
+            f"{outcome['rate']['best']:g}",
+            format_with_error(outcome["accuracy"], 2),
+            format_with_error(outcome["nll"], 3),
+            f"{outcome['seconds']['mean']:.0f}",
         ]
-        for name, of in trials.items()
+        for name, outcome in trials.items()
     ]
-    lines = [Line(name, [p[0] for p in of["curve"]], [p[1] for p in of["curve"]]) for name, of in trials.items()]
-    behind = trials["back-propagation"]["accuracy"]["mean"] - trials["local"]["accuracy"]["mean"]
-    says = f"Local perturbations end {behind:.2f} points behind back-propagation."
-    heads = ("how", "rate", "accuracy %", "NLL", "seconds")
+    lines = [
+        ChartLine(name, [p[0] for p in outcome["curve"]], [p[1] for p in outcome["curve"]])
+        for name, outcome in trials.items()
+    ]
+    points_behind = trials["back-propagation"]["accuracy"]["mean"] - trials["local"]["accuracy"]["mean"]
+    caption = f"Local perturbations end {points_behind:.2f} points behind back-propagation."
+    headers = ("how", "rate", "accuracy %", "NLL", "seconds")
     return [
-        Chart("Test accuracy while learning", says, "generation", "accuracy, %", lines),
-        Table("The net in the middle, on test rows", heads, rows),
+        Chart("Test accuracy while learning", caption, "generation", "accuracy, %", lines),
+        ResultTable("The net in the middle, on test rows", headers, rows),
     ]
 
 
 ARTEFACT = Artefact(
     name="variational-optimisation/fashion-mnist",
-    place=15,
+    order=15,
     group="nets",
     title="Fashion-MNIST without gradients, and without anything that has one",
-    rows=("VO-42", "VO-01", "VO-10"),
+    requirements=("VO-42", "VO-01", "VO-10"),
     run=run,
     reference={"document": "nothing: that neither net nor objective needs a slope is said, and not shown"},
     left_open=(
@@ -80,6 +93,6 @@ ARTEFACT = Artefact(
         "the learning rate of each: of three or four, by 10,000 rows held out of the training set, with another seed",
     ),
     departures={"quick": ("3,000 rows, 10 generations of 20 perturbations",)},
-    takes=("some seconds", "ten minutes"),
+    durations=("some seconds", "ten minutes"),
     show=show,
 )

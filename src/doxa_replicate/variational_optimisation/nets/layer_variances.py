@@ -7,62 +7,77 @@ from typing import Any
 
 import numpy as np
 
-from doxa_replicate.contract import Artefact, Ask, Numbers
-from doxa_replicate.over_seeds import summary, with_error
-from doxa_replicate.show import Chart, Line, Shown, Table
-from doxa_replicate.variational_optimisation.nets.followed import SCALE, SCALE_RATE, Way, followed, mean_curve, settings
+from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import format_with_error, summary
+from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
+from doxa_replicate.variational_optimisation.nets.followed import (
+    SCALE,
+    SCALE_RATE,
+    ScaleAdaptation,
+    common_settings,
+    follow_search,
+    mean_curve,
+)
 
-WAY = Way(per="layer", scale_rate=SCALE_RATE, hidden=(100, 100, 100))
-LAYERS = ("first layer", "second layer", "third layer", "output layer")
+ADAPTATION = ScaleAdaptation(per="layer", scale_rate=SCALE_RATE, hidden=(100, 100, 100))
+LAYER_NAMES = ("first layer", "second layer", "third layer", "output layer")
 
 
-def run(ask: Ask) -> Numbers:
-    seeds = ask.these(1, 3)
-    own = [followed(ask, "a layer", WAY, seed) for seed in seeds]
-    variances = np.mean([one["variance"] for one in own], 0)
+def run(options: ReplicationOptions) -> Numbers:
+    seeds = options.seed_list(1, 3)
+    records = [follow_search(options, "a layer", ADAPTATION, seed) for seed in seeds]
+    variances = np.mean([record["variance"] for record in records], 0)
     return {
-        "settings": {**settings(ask), "net": [784, *WAY.hidden, 10], "rate": WAY.rate, "scale_rate": WAY.scale_rate},
+        "settings": {
+            **common_settings(options),
+            "net": [784, *ADAPTATION.hidden, 10],
+            "rate": ADAPTATION.rate,
+            "scale_rate": ADAPTATION.scale_rate,
+        },
         "seeds": seeds,
-        "generation": own[0]["generation"],
-        **{key: mean_curve(own, key) for key in ("norm", "gradient")},
-        "variances": {name: variances[:, k].tolist() for k, name in enumerate(LAYERS)},
-        "times": {name: summary([one["variance"][-1][k] / SCALE**2 for one in own]) for k, name in enumerate(LAYERS)},
-        "end": {key: summary([one["end"][key] for one in own]) for key in own[0]["end"]},
+        "generation": records[0]["generation"],
+        **{key: mean_curve(records, key) for key in ("norm", "gradient")},
+        "variances": {name: variances[:, k].tolist() for k, name in enumerate(LAYER_NAMES)},
+        "times": {
+            name: summary([record["variance"][-1][k] / SCALE**2 for record in records])
+            for k, name in enumerate(LAYER_NAMES)
+        },
+        "end": {key: summary([record["end"][key] for record in records]) for key in records[0]["end"]},
     }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    numbers = found["numbers"]
-    at, times = numbers["generation"], numbers["times"]
-    fell = [name for name, of in times.items() if of["mean"] < 1]
-    rows = [[name, with_error(of, 3)] for name, of in times.items()]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    numbers = result["numbers"]
+    generations, variance_factors = numbers["generation"], numbers["times"]
+    fallen_layers = [name for name, factor in variance_factors.items() if factor["mean"] < 1]
+    rows = [[name, format_with_error(factor, 3)] for name, factor in variance_factors.items()]
     return [
         Chart(
             "Norms",
             f"‖∇U‖ goes from {numbers['gradient'][0]:.0f} to {numbers['gradient'][-1]:.0f}.",
             "generation",
             "",
-            [Line("‖μ‖", at, numbers["norm"]), Line("‖∇U‖", at, numbers["gradient"])],
+            [ChartLine("‖μ‖", generations, numbers["norm"]), ChartLine("‖∇U‖", generations, numbers["gradient"])],
             log_y=True,
         ),
         Chart(
             "Variances",
-            f"{len(fell)} of {len(times)} end smaller than they began.",
+            f"{len(fallen_layers)} of {len(variance_factors)} end smaller than they began.",
             "generation",
             "σ²",
-            [Line(name, at, values) for name, values in numbers["variances"].items()],
+            [ChartLine(name, generations, values) for name, values in numbers["variances"].items()],
             log_y=True,
         ),
-        Table("Variances in the end, over those at the start", ("layer", "times"), rows),
+        ResultTable("Variances in the end, over those at the start", ("layer", "times"), rows),
     ]
 
 
 ARTEFACT = Artefact(
     name="variational-optimisation/layer-variances",
-    place=18,
+    order=18,
     group="nets",
     title="Adapting a variance for each layer",
-    rows=("VO-17", "VO-33"),
+    requirements=("VO-17", "VO-33"),
     run=run,
     reference={"document": "most variances fall to zero and a few grow, and the gradient's norm grows; no numbers"},
     left_open=(
@@ -70,6 +85,6 @@ ARTEFACT = Artefact(
         "the net: 784-100-100-100-10, so that there are four; data and step as where one variance is adapted",
     ),
     departures={"quick": ("3,000 rows, 60 generations of 20 perturbations",)},
-    takes=("some seconds", "seven minutes"),
+    durations=("some seconds", "seven minutes"),
     show=show,
 )

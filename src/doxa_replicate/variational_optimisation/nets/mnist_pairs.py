@@ -7,48 +7,65 @@ from functools import partial
 from typing import Any
 
 from doxa import search
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.over_seeds import error, mean, summary, with_error
-from doxa_replicate.show import Chart, Line, Shown, Table
-from doxa_replicate.variational_optimisation.nets.pictures import pictures
-from doxa_replicate.variational_optimisation.nets.trials import Length, Trial, chosen_rate, dense, mean_curve, trained
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import format_with_error, mean, standard_error, summary
+from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
+from doxa_replicate.variational_optimisation.nets.pictures import load_images
+from doxa_replicate.variational_optimisation.nets.trials import (
+    NetTrial,
+    SearchLength,
+    choose_rate,
+    dense_net,
+    mean_curve,
+    train_trial,
+)
 
-HIDDEN, SCALE, ENOUGH = (100,), 0.05, 90.0
+HIDDEN, SCALE, LEAST_ACCURACY = (100,), 0.05, 90.0
 LEARNS = Claim(
     "C-VO-7",
     "Search with mirrored pairs learns MNIST",
-    f"784-100-10, test rows: at least {ENOUGH:g} % right, and more than independent draws come "
+    f"784-100-10, test rows: at least {LEAST_ACCURACY:g} % right, and more than independent draws come "
     "to with as many evaluations",
 )
-NAMES = {"pairs": True, "independent": False}
+ANTITHETIC_BY_NAME = {"pairs": True, "independent": False}
 
 
-def run(ask: Ask) -> Numbers:
-    length = Length(*ask.of((20, 64, 5), (3000, 128, 100)))
-    rows, seeds = pictures(ask, "MNIST"), ask.these(1, 3)
-    found: dict[str, Any] = {}
-    for name, antithetic in NAMES.items():
-        learner = search.learner(search.weight_space(antithetic), size=int(ask.of(20, 100)), scale=SCALE)
-        trial = Trial(f"MNIST, {name}", learner, partial(dense, HIDDEN), (1e-3, 3e-3, 1e-2))
-        rate = chosen_rate(ask, f"mnist-{name}", trial, rows.learn, rows.choose, length)
-        own = [trained(ask, f"mnist-{name}", trial, rate["best"], s, rows.train, rows.test, length) for s in seeds]
-        found[name] = {
+def run(options: ReplicationOptions) -> Numbers:
+    length = SearchLength(*options.by_size((20, 64, 5), (3000, 128, 100)))
+    rows, seeds = load_images(options, "MNIST"), options.seed_list(1, 3)
+    outcomes_by_kind: dict[str, Any] = {}
+    for name, antithetic in ANTITHETIC_BY_NAME.items():
+        learner = search.learner(search.weight_space(antithetic), size=int(options.by_size(20, 100)), scale=SCALE)
+        trial = NetTrial(f"MNIST, {name}", learner, partial(dense_net, HIDDEN), (1e-3, 3e-3, 1e-2))
+        rate = choose_rate(options, f"mnist-{name}", trial, rows.learn, rows.choose, length)
+        outcomes = [
+            train_trial(options, f"mnist-{name}", trial, rate["best"], s, rows.train, rows.test, length) for s in seeds
+        ]
+        outcomes_by_kind[name] = {
             "rate": rate,
-            **{key: summary([one[key] for one in own]) for key in ("accuracy", "nll", "learned_accuracy")},
-            "curve": mean_curve(own, range(5)),
-            "each": [one["accuracy"] for one in own],
+            **{key: summary([outcome[key] for outcome in outcomes]) for key in ("accuracy", "nll", "learned_accuracy")},
+            "curve": mean_curve(outcomes, range(5)),
+            "each": [outcome["accuracy"] for outcome in outcomes],
         }
-    gain = [a - b for a, b in zip(found["pairs"]["each"], found["independent"]["each"], strict=True)]
-    reached = found["pairs"]["accuracy"]["mean"]
+    gains = [
+        a - b for a, b in zip(outcomes_by_kind["pairs"]["each"], outcomes_by_kind["independent"]["each"], strict=True)
+    ]
+    pairs_accuracy = outcomes_by_kind["pairs"]["accuracy"]["mean"]
     return {
-        "settings": {"net": [784, *HIDDEN, 10], "scale": SCALE, "length": vars(length), "population": ask.of(20, 100)},
+        "settings": {
+            "net": [784, *HIDDEN, 10],
+            "scale": SCALE,
+            "length": vars(length),
+            "population": options.by_size(20, 100),
+        },
         "seeds": seeds,
-        "kinds": found,
+        "kinds": outcomes_by_kind,
         "verdicts": [
-            LEARNS.judged(
-                reached >= ENOUGH and mean(gain) > 0,
-                {name: of["accuracy"]["mean"] for name, of in found.items()} | {"gain": mean(gain)},
-                error(gain),
+            LEARNS.judge(
+                pairs_accuracy >= LEAST_ACCURACY and mean(gains) > 0,
+                {name: kind_outcome["accuracy"]["mean"] for name, kind_outcome in outcomes_by_kind.items()}
+                | {"gain": mean(gains)},
+                standard_error(gains),
                 seeds,
                 "accuracy in per cent of the net in the middle, test rows; the error is that of the gain",
             )
@@ -56,23 +73,35 @@ def run(ask: Ask) -> Numbers:
     }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    kinds = found["numbers"]["kinds"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    kinds = result["numbers"]["kinds"]
 
-    def lines(of: int, learned: int) -> list[Line]:
+    def lines(test_column: int, learned_column: int) -> list[ChartLine]:
         return [
             line
-            for name, own in kinds.items()
+            for name, outcome in kinds.items()
             for line in (
-                Line(f"{name}, test rows", [p[0] for p in own["curve"]], [p[of] for p in own["curve"]]),
-                Line(f"{name}, learned", [p[0] for p in own["curve"]], [p[learned] for p in own["curve"]], dashed=True),
+                ChartLine(
+                    f"{name}, test rows", [p[0] for p in outcome["curve"]], [p[test_column] for p in outcome["curve"]]
+                ),
+                ChartLine(
+                    f"{name}, learned",
+                    [p[0] for p in outcome["curve"]],
+                    [p[learned_column] for p in outcome["curve"]],
+                    dashed=True,
+                ),
             )
         ]
 
-    pairs, single = (kinds[name]["accuracy"]["mean"] for name in NAMES)
+    pairs, single = (kinds[name]["accuracy"]["mean"] for name in ANTITHETIC_BY_NAME)
     rows = [
-        [name, f"{own['rate']['best']:g}", with_error(own["accuracy"], 2), with_error(own["nll"], 3)]
-        for name, own in kinds.items()
+        [
+            name,
+            f"{outcome['rate']['best']:g}",
+            format_with_error(outcome["accuracy"], 2),
+            format_with_error(outcome["nll"], 3),
+        ]
+        for name, outcome in kinds.items()
     ]
     return [
         Chart(
@@ -83,16 +112,16 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
             lines(1, 3),
         ),
         Chart("NLL", "The mean over seeds.", "generation", "NLL, nats", lines(2, 4)),
-        Table("Test rows", ("draws", "rate", "accuracy %", "NLL"), rows),
+        ResultTable("Test rows", ("draws", "rate", "accuracy %", "NLL"), rows),
     ]
 
 
 ARTEFACT = Artefact(
     name="variational-optimisation/mnist-pairs",
-    place=12,
+    order=12,
     group="nets",
     title="MNIST with and without mirrored pairs",
-    rows=("VO-25",),
+    requirements=("VO-25",),
     run=run,
     claims=(LEARNS,),
     reference={"document": "accuracy and NLL of training and validation rows, as curves without numbers"},
@@ -104,6 +133,6 @@ ARTEFACT = Artefact(
         "validation rows, since those chose the rate",
     ),
     departures={"quick": ("3,000 rows, 20 generations of 20 perturbations",)},
-    takes=("some seconds", "under an hour"),
+    durations=("some seconds", "under an hour"),
     show=show,
 )

@@ -5,43 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doxa_replicate.contract import Artefact, Ask, Numbers
-from doxa_replicate.show import Chart, Dots, Line, Shown
+from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
+from doxa_replicate.show import Chart, ChartLine, Dots, PageElement
 from doxa_replicate.weight_uncertainty.curve import trainings
-from doxa_replicate.weight_uncertainty.curve.bands import LIMITS
+from doxa_replicate.weight_uncertainty.curve.bands import Y_LIMITS
 from doxa_replicate.weight_uncertainty.curve.measures import INSIDE
-from doxa_replicate.weight_uncertainty.curve.trainings import PRIOR
+from doxa_replicate.weight_uncertainty.curve.trainings import DEFAULT_PRIOR
 
-BELIEFS = {"single Gaussian": ("gaussian", f"{PRIOR}"), "scale mixture": ("mixture", "1, 6")}
+BELIEFS = {"single Gaussian": ("gaussian", f"{DEFAULT_PRIOR}"), "scale mixture": ("mixture", "1, 6")}
 
 
-def run(ask: Ask) -> Numbers:
-    found = {}
+def run(options: ReplicationOptions) -> Numbers:
+    draws_by_belief = {}
     for name, (fleet, prior) in BELIEFS.items():
-        one = trainings.records(ask, fleet)[prior][0]
-        found[name] = {"x": one["band"]["x"], "functions": one["functions"], "training": one["training"]}
-    return {"settings": trainings.settings(ask), "seeds": trainings.seeds(ask)[:1], "beliefs": found}
+        record = trainings.belief_records(options, fleet)[prior][0]
+        draws_by_belief[name] = {
+            "x": record["band"]["x"],
+            "functions": record["functions"],
+            "training": record["training"],
+        }
+    return {
+        "settings": trainings.common_settings(options),
+        "seeds": trainings.seeds(options)[:1],
+        "beliefs": draws_by_belief,
+    }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
     charts = []
-    for name, own in found["numbers"]["beliefs"].items():
-        lines = [Line(f"draw {k + 1}", own["x"], y, faint=True) for k, y in enumerate(own["functions"])]
-        dots = [Dots("training data", own["training"]["x"], own["training"]["y"])]
-        says = "Each line is the net with one draw of all its weights."
-        charts.append(Chart(name, says, "x", "y", lines, (), dots, INSIDE, (-0.5, 1.5), LIMITS))
+    for name, draws in result["numbers"]["beliefs"].items():
+        lines = [ChartLine(f"draw {k + 1}", draws["x"], y, faint=True) for k, y in enumerate(draws["functions"])]
+        dots = [Dots("training data", draws["training"]["x"], draws["training"]["y"])]
+        caption = "Each line is the net with one draw of all its weights."
+        charts.append(Chart(name, caption, "x", "y", lines, (), dots, INSIDE, (-0.5, 1.5), Y_LIMITS))
     return charts
 
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-10",
-    place=8,
+    order=8,
     group="regression",
     title="Ten functions drawn from beliefs with either prior",
-    rows=("WU-33",),
+    requirements=("WU-33",),
     run=run,
     reference={"document": "the functions spread outside the training data; no numbers are printed"},
     left_open=("the scales of both priors: −log σ = 1, and −log σ₁, σ₂ = 1, 6",),
-    takes=("some seconds", "two minutes on a GPU"),
+    durations=("some seconds", "two minutes on a GPU"),
     show=show,
 )

@@ -7,14 +7,19 @@ from typing import Any
 
 import torch
 
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.over_seeds import error, mean, summary
-from doxa_replicate.show import Shown, Table
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import mean, standard_error, summary
+from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.curve import trainings
-from doxa_replicate.weight_uncertainty.curve.learning_gaussian import ENDS, ends, learning, learning_charts
-from doxa_replicate.weight_uncertainty.curve.trainings import CONVERGED, FLEETS, Setting
+from doxa_replicate.weight_uncertainty.curve.learning_gaussian import (
+    FINAL_HEADERS,
+    final_cells,
+    learning_charts,
+    learning_curves,
+)
+from doxa_replicate.weight_uncertainty.curve.trainings import CONVERGED, FLEETS, CurveSetting
 
-HIGHER = Claim(
+ENDS_HIGHER = Claim(
     "C-WU-5",
     "With a mixture as prior the free energy ends higher, and gets there later, than with its wide Gaussian alone",
     "final free energy, and epochs: mixture above single Gaussian for each wide scale (mean over narrow ones); KL per "
@@ -23,58 +28,70 @@ HIGHER = Claim(
 )
 
 
-def run(ask: Ask) -> Numbers:
-    single, mixture = trainings.records(ask, "gaussian"), trainings.records(ask, "mixture")
-    floors = {setting.name: floor(setting) for setting in FLEETS["mixture"]}
-    per_weight = {prior: [r["final"]["kl"] / r["random"] for r in rows] for prior, rows in mixture.items()}
-    pairs = {p: list(zip(rows, single[p[0]], strict=True)) for p, rows in mixture.items()}
-    higher = {p: [m["final"]["free_energy"] - s["final"]["free_energy"] for m, s in own] for p, own in pairs.items()}
-    later = {
-        measure: {p: [m[measure] - s[measure] for m, s in own] for p, own in pairs.items()} for measure in CONVERGED
+def run(options: ReplicationOptions) -> Numbers:
+    gaussian_records, mixture_records = (
+        trainings.belief_records(options, "gaussian"),
+        trainings.belief_records(options, "mixture"),
+    )
+    kl_floors = {setting.name: kl_floor(setting) for setting in FLEETS["mixture"]}
+    kl_per_weight = {prior: [r["final"]["kl"] / r["random"] for r in rows] for prior, rows in mixture_records.items()}
+    pairs = {p: list(zip(rows, gaussian_records[p[0]], strict=True)) for p, rows in mixture_records.items()}
+    energy_gaps = {
+        p: [m["final"]["free_energy"] - s["final"]["free_energy"] for m, s in values] for p, values in pairs.items()
     }
-    energy = {wide: over_narrow(higher, wide) for wide in single}
-    epochs = {measure: {wide: over_narrow(own, wide) for wide in single} for measure, own in later.items()}
-    above = all(mean(per_weight[p]) >= floors[p] for p in floors)
+    epoch_gaps = {
+        measure: {p: [m[measure] - s[measure] for m, s in values] for p, values in pairs.items()}
+        for measure in CONVERGED
+    }
+    energy_by_wide = {wide: mean_over_narrow(energy_gaps, wide) for wide in gaussian_records}
+    epochs_by_wide = {
+        measure: {wide: mean_over_narrow(values, wide) for wide in gaussian_records}
+        for measure, values in epoch_gaps.items()
+    }
+    above_floor = all(mean(kl_per_weight[p]) >= kl_floors[p] for p in kl_floors)
     return {
-        "settings": trainings.settings(ask),
-        "seeds": trainings.seeds(ask),
-        **learning(ask, "mixture"),
-        "kl_per_weight": {p: summary(v) | {"floor": floors[p]} for p, v in per_weight.items()},
+        "settings": trainings.common_settings(options),
+        "seeds": trainings.seeds(options),
+        **learning_curves(options, "mixture"),
+        "kl_per_weight": {p: summary(v) | {"floor": kl_floors[p]} for p, v in kl_per_weight.items()},
         "against_single": {
-            name: {wide: summary(own[wide]) for wide in single}
-            for name, own in {"free_energy": energy, **epochs}.items()
+            name: {wide: summary(values[wide]) for wide in gaussian_records}
+            for name, values in {"free_energy": energy_by_wide, **epochs_by_wide}.items()
         },
         "verdicts": [
-            HIGHER.judged(
-                above and all(mean(v) > 0 for by_wide in (energy, own) for v in by_wide.values()),
+            ENDS_HIGHER.judge(
+                above_floor and all(mean(v) > 0 for by_wide in (energy_by_wide, values) for v in by_wide.values()),
                 {
-                    "free energy": {wide: mean(v) for wide, v in energy.items()},
-                    "epochs": {wide: mean(v) for wide, v in own.items()},
-                    "above the floor": above,
+                    "free energy": {wide: mean(v) for wide, v in energy_by_wide.items()},
+                    "epochs": {wide: mean(v) for wide, v in values.items()},
+                    "above the floor": above_floor,
                 },
                 {
-                    "free energy": {wide: error(v) for wide, v in energy.items()},
-                    "epochs": {wide: error(v) for wide, v in own.items()},
+                    "free energy": {wide: standard_error(v) for wide, v in energy_by_wide.items()},
+                    "epochs": {wide: standard_error(v) for wide, v in values.items()},
                 },
-                trainings.seeds(ask),
+                trainings.seeds(options),
                 f"mixture less single, by −log of the wide scale; {CONVERGED[measure]}",
             )
-            for measure, own in epochs.items()
+            for measure, values in epochs_by_wide.items()
         ],
     }
 
 
-def over_narrow(found: Mapping[str, Sequence[float]], wide: str) -> list[float]:
+def mean_over_narrow(values_by_prior: Mapping[str, Sequence[float]], wide: str) -> list[float]:
     """For each seed the mean over the mixtures that have a wide scale."""
-    return [mean(own) for own in zip(*(v for prior, v in found.items() if prior[0] == wide), strict=True)]
+    return [
+        mean(seed_values)
+        for seed_values in zip(*(v for prior, v in values_by_prior.items() if prior[0] == wide), strict=True)
+    ]
 
 
-def floor(setting: Setting) -> float:
+def kl_floor(setting: CurveSetting) -> float:
     """The least KL a weight that a single Gaussian can have from a mixture: over mean 0 and all scales, by quadrature.
 
     min_s −H(N(0, s²)) − E[log p(s z)]: a mean away from 0 only adds to it.
     """
-    prior = setting.as_prior()
+    prior = setting.build_prior()
     log_z = torch.linspace(-20, 2.2, 8001, dtype=torch.float64)  # a spike of e⁻⁸ is narrow beside a scale of 1
     z = log_z.exp()
     weight = torch.softmax(log_z - 0.5 * z.square(), 0)  # both halves are alike
@@ -84,29 +101,29 @@ def floor(setting: Setting) -> float:
     return float((-entropy - expected).min())
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    numbers = found["numbers"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    numbers = result["numbers"]
     rows = [
-        [prior, f"{of['mean']:.3f}", f"{of['floor']:.3f}", *ends(numbers, prior)]
-        for prior, of in numbers["kl_per_weight"].items()
+        [prior, f"{kl['mean']:.3f}", f"{kl['floor']:.3f}", *final_cells(numbers, prior)]
+        for prior, kl in numbers["kl_per_weight"].items()
     ]
-    heads = ("−log σ₁, −log σ₂", "KL a weight", "its floor", *ENDS)
-    return [*learning_charts(numbers, "{}"), Table("Where they end", heads, rows)]
+    headers = ("−log σ₁, −log σ₂", "KL a weight", "its floor", *FINAL_HEADERS)
+    return [*learning_charts(numbers, "{}"), ResultTable("Where they end", headers, rows)]
 
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-13",
-    place=12,
+    order=12,
     group="regression",
     title="Free energy and RMSE while learning, scale mixture priors",
-    rows=("WU-37",),
+    requirements=("WU-37",),
     run=run,
-    claims=(HIGHER,),
+    claims=(ENDS_HIGHER,),
     reference={
         "document": "slower than a single Gaussian and higher at the end; slower as σ₁ grows and σ₂ shrinks; the RMSE "
         "varies less with a smaller σ₁",
         "note": "the document speaks of an upper limit to the KL; it is a lower one, since no Gaussian is a mixture",
     },
-    takes=("some seconds", "two minutes on a GPU"),
+    durations=("some seconds", "two minutes on a GPU"),
     show=show,
 )

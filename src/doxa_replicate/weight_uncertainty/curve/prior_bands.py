@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.over_seeds import error, mean, summary
-from doxa_replicate.show import Shown, Table
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import mean, standard_error, summary
+from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.curve import trainings
-from doxa_replicate.weight_uncertainty.curve.bands import band_chart, drawn, spread_says
+from doxa_replicate.weight_uncertainty.curve.bands import band_chart, band_fields, spread_caption
 from doxa_replicate.weight_uncertainty.curve.function_draws import BELIEFS
 
 LOW, HIGH = 0.85, 0.99
@@ -20,49 +20,50 @@ CAPTURES = Claim(
 )
 
 
-def run(ask: Ask) -> Numbers:
-    found = {name: trainings.records(ask, fleet)[prior] for name, (fleet, prior) in BELIEFS.items()}
+def run(options: ReplicationOptions) -> Numbers:
+    records = {name: trainings.belief_records(options, fleet)[prior] for name, (fleet, prior) in BELIEFS.items()}
     shares = {
         name: {key: [r["coverage"][key] for r in rows] for key in ("functions", "with_noise")}
-        for name, rows in found.items()
+        for name, rows in records.items()
     }
-    of_functions = {name: mean(own["functions"]) for name, own in shares.items()}
+    function_coverage = {name: mean(values["functions"]) for name, values in shares.items()}
     return {
-        "settings": trainings.settings(ask),
-        "seeds": trainings.seeds(ask),
-        "bands": {name: drawn(rows[0]) for name, rows in found.items()},
-        "coverage": {name: {key: summary(v) for key, v in own.items()} for name, own in shares.items()},
+        "settings": trainings.common_settings(options),
+        "seeds": trainings.seeds(options),
+        "bands": {name: band_fields(rows[0]) for name, rows in records.items()},
+        "coverage": {name: {key: summary(v) for key, v in values.items()} for name, values in shares.items()},
         "verdicts": [
-            CAPTURES.judged(
-                all(LOW <= share <= HIGH for share in of_functions.values()),
-                of_functions | {f"{name}, with noise": mean(own["with_noise"]) for name, own in shares.items()},
-                max((error(own["functions"]) or 0.0 for own in shares.values()), default=None),
-                trainings.seeds(ask),
+            CAPTURES.judge(
+                all(LOW <= share <= HIGH for share in function_coverage.values()),
+                function_coverage
+                | {f"{name}, with noise": mean(values["with_noise"]) for name, values in shares.items()},
+                max((standard_error(values["functions"]) or 0.0 for values in shares.values()), default=None),
+                trainings.seeds(options),
                 "percentiles of the drawn functions, as in the figure",
             )
         ],
     }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    numbers = found["numbers"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    numbers = result["numbers"]
     rows = [
-        [name, *(f"{100 * own[key]['mean']:.1f}" for key in ("functions", "with_noise"))]
-        for name, own in numbers["coverage"].items()
+        [name, *(f"{100 * entry[key]['mean']:.1f}" for key in ("functions", "with_noise"))]
+        for name, entry in numbers["coverage"].items()
     ]
-    heads = ("prior", "of the functions, %", "with the likelihood's noise, %")
+    headers = ("prior", "of the functions, %", "with the likelihood's noise, %")
     return [
-        *(band_chart(name, spread_says(own), own) for name, own in numbers["bands"].items()),
-        Table("Fresh points amid the data that lie between the 5th and the 95th percentile", heads, rows),
+        *(band_chart(name, spread_caption(entry), entry) for name, entry in numbers["bands"].items()),
+        ResultTable("Fresh points amid the data that lie between the 5th and the 95th percentile", headers, rows),
     ]
 
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-11",
-    place=9,
+    order=9,
     group="regression",
     title="What beliefs with either prior expect of the curve",
-    rows=("WU-34",),
+    requirements=("WU-34",),
     run=run,
     claims=(CAPTURES,),
     reference={"document": "both are unsure off the data, and their 5–95 % range mostly covers the noise"},
@@ -70,6 +71,6 @@ ARTEFACT = Artefact(
         "whether the percentiles are of functions or of points with noise: both are counted, functions are judged",
         "the scales of both priors: −log σ = 1, and −log σ₁, σ₂ = 1, 6",
     ),
-    takes=("some seconds", "two minutes on a GPU"),
+    durations=("some seconds", "two minutes on a GPU"),
     show=show,
 )

@@ -5,101 +5,114 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.over_seeds import error, mean, summary, with_error
-from doxa_replicate.show import Shown, Table
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import format_with_error, mean, standard_error, summary
+from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.digits.cells import Cell, cells
-from doxa_replicate.weight_uncertainty.digits.choice import choice, chosen
+from doxa_replicate.weight_uncertainty.digits.choice import choose_recipe, chosen_cells
 from doxa_replicate.weight_uncertainty.digits.models import (
     AS_WRITTEN,
     BATCH,
     MODELS,
-    TABLE,
+    TABLE_MODELS,
     WIDTHS,
-    draws,
-    sized,
-    weights,
+    draw_count,
+    recipe_at_size,
+    weight_count,
 )
 
-DOCUMENT = {
+DOCUMENT_ERROR = {
     "gaussian": (1.31, 1.19, 1.35),
     "mixture": (1.42, 1.42, 1.45),
     "plain": (1.95, 1.68, 1.83),
     "dropout": (1.27, 1.41, 1.37),
 }
-ORIGINAL = {
+ORIGINAL_ERROR = {
     "gaussian": (1.82, 1.99, 2.02),
     "mixture": (1.36, 1.34, 1.32),
     "plain": (1.83, 1.84, 1.88),
     "dropout": (1.51, 1.33, 1.36),
 }
-NEAR = 0.2  # points
+MAX_GAP = 0.2  # points
 BEATS_PLAIN = Claim(
     "C-WU-11", "A belief errs less on MNIST than a plain net", "error of the belief, prior N(0, 1), below at each width"
 )
-AS_DROPOUT = Claim(
+AS_GOOD_AS_DROPOUT = Claim(
     "C-WU-12",
     "A belief is comparable with dropout",
-    f"errors of the belief, prior N(0, 1), and of dropout within {NEAR:g} points at each width",
+    f"errors of the belief, prior N(0, 1), and of dropout within {MAX_GAP:g} points at each width",
 )
 BEATS_MIXTURE = Claim(
     "C-WU-13",
     "A single Gaussian as prior beats the scale mixture, against the original paper",
     "error with N(0, 1) below that with the mixture at each width",
 )
-SCORES = ("error", "nll", "ece")
+SCORE_NAMES = ("error", "nll", "ece")
 Rows = dict[str, dict[str, Any]]
 
 
-def run(ask: Ask) -> Numbers:
+def run(options: ReplicationOptions) -> Numbers:
     columns = {
-        "as written": {f"{name}, {width}": row(cells(ask, name, width)) for name in TABLE for width in WIDTHS},
-        "chosen": {f"{name}, {width}": row(chosen(ask, name, width)) for name in TABLE for width in WIDTHS},
+        "as written": {
+            f"{name}, {width}": score_row(cells(options, name, width)) for name in TABLE_MODELS for width in WIDTHS
+        },
+        "chosen": {
+            f"{name}, {width}": score_row(chosen_cells(options, name, width))
+            for name in TABLE_MODELS
+            for width in WIDTHS
+        },
     }
     written = columns["as written"]
     seeds = written["plain, 400"]["seeds"]
 
-    def gaps(one: str, other: str) -> dict[str, list[float]]:
+    def gaps(model: str, other_model: str) -> dict[str, list[float]]:
         return {
-            str(width): [a - b for a, b in zip(each(written, one, width), each(written, other, width), strict=True)]
+            str(width): [
+                a - b
+                for a, b in zip(
+                    errors_by_seed(written, model, width), errors_by_seed(written, other_model, width), strict=True
+                )
+            ]
             for width in WIDTHS
         }
 
-    by_plain, by_dropout, by_mixture = (
+    gaps_to_plain, gaps_to_dropout, gaps_to_mixture = (
         gaps("gaussian", "plain"),
         gaps("gaussian", "dropout"),
         gaps("gaussian", "mixture"),
     )
     return {
         "settings": {
-            "as_written": sized(ask, AS_WRITTEN).told(),
+            "as_written": recipe_at_size(options, AS_WRITTEN).as_dict(),
             "batch": BATCH,
-            "draws": draws(ask),
+            "draws": draw_count(options),
             "start": "means uniform on (−0.2, 0.2), rho on (−5, −4), as written; torch's own means where chosen",
             "inputs": "pixels / 255",
         },
         "seeds": seeds,
         "columns": columns,
-        "choices": {f"{name}, {width}": choice(ask, name, width) for name in TABLE for width in WIDTHS},
+        "choices": {
+            f"{name}, {width}": choose_recipe(options, name, width) for name in TABLE_MODELS for width in WIDTHS
+        },
         "verdicts": [
-            BEATS_PLAIN.judged(
-                all(mean(v) < 0 for v in by_plain.values()),
-                {width: mean(v) for width, v in by_plain.items()},
-                worst(by_plain),
+            BEATS_PLAIN.judge(
+                all(mean(v) < 0 for v in gaps_to_plain.values()),
+                {width: mean(v) for width, v in gaps_to_plain.items()},
+                largest_error(gaps_to_plain),
                 seeds,
                 "as written; belief less plain net, points, by width",
             ),
-            AS_DROPOUT.judged(
-                all(abs(mean(v)) <= NEAR for v in by_dropout.values()),
-                {width: mean(v) for width, v in by_dropout.items()},
-                worst(by_dropout),
+            AS_GOOD_AS_DROPOUT.judge(
+                all(abs(mean(v)) <= MAX_GAP for v in gaps_to_dropout.values()),
+                {width: mean(v) for width, v in gaps_to_dropout.items()},
+                largest_error(gaps_to_dropout),
                 seeds,
                 "as written; belief less dropout, points, by width",
             ),
-            BEATS_MIXTURE.judged(
-                all(mean(v) < 0 for v in by_mixture.values()),
-                {width: mean(v) for width, v in by_mixture.items()},
-                worst(by_mixture),
+            BEATS_MIXTURE.judge(
+                all(mean(v) < 0 for v in gaps_to_mixture.values()),
+                {width: mean(v) for width, v in gaps_to_mixture.items()},
+                largest_error(gaps_to_mixture),
                 seeds,
                 "as written; N(0, 1) less mixture, points, by width",
             ),
@@ -107,77 +120,88 @@ def run(ask: Ask) -> Numbers:
     }
 
 
-def row(found: Sequence[Cell]) -> dict[str, Any]:
+def score_row(model_cells: Sequence[Cell]) -> dict[str, Any]:
     """The scores of a net, mean and standard error over seeds."""
-    named = {key: [cell["test"][key] for cell in found] for key in (*SCORES, "brier")}
+    scores = {key: [cell["test"][key] for cell in model_cells] for key in (*SCORE_NAMES, "brier")}
     return {
-        **{key: summary(v) | {"each": v} for key, v in named.items()},
-        "train_nll": mean([cell["train_nll"] for cell in found]),
-        "seeds": [cell["seed"] for cell in found],
+        **{key: summary(v) | {"each": v} for key, v in scores.items()},
+        "train_nll": mean([cell["train_nll"] for cell in model_cells]),
+        "seeds": [cell["seed"] for cell in model_cells],
     }
 
 
-def each(rows: Rows, name: str, width: int) -> list[float]:
-    found: list[float] = rows[f"{name}, {width}"]["error"]["each"]
-    return found
+def errors_by_seed(rows: Rows, name: str, width: int) -> list[float]:
+    errors: list[float] = rows[f"{name}, {width}"]["error"]["each"]
+    return errors
 
 
-def worst(gaps: Mapping[str, Sequence[float]]) -> float:
+def largest_error(gaps: Mapping[str, Sequence[float]]) -> float:
     """The largest of some standard errors."""
-    return max(error(v) or 0.0 for v in gaps.values())
+    return max(standard_error(v) or 0.0 for v in gaps.values())
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    columns = found["numbers"]["columns"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    columns = result["numbers"]["columns"]
     best = {
-        (column, width): min(TABLE, key=lambda name: rows[f"{name}, {width}"]["error"]["mean"])
+        (column, width): min(TABLE_MODELS, key=lambda name: rows[f"{name}, {width}"]["error"]["mean"])
         for column, rows in columns.items()
         for width in WIDTHS
     }
     return [
-        *(_table(column, own, best) for column, own in columns.items()),
-        Table("What was chosen, by validation NLL", ("net", "units", *CHOICE), _choices(found["numbers"]["choices"])),
+        *(_error_table(column, score_rows, best) for column, score_rows in columns.items()),
+        ResultTable(
+            "What was chosen, by validation NLL",
+            ("net", "units", *CHOICE_HEADERS),
+            _choice_rows(result["numbers"]["choices"]),
+        ),
     ]
 
 
-def _table(column: str, own: Rows, best: Mapping[tuple[str, int], str]) -> Table:
+def _error_table(column: str, score_rows: Rows, best: Mapping[tuple[str, int], str]) -> ResultTable:
     rows = []
-    for name in TABLE:
+    for name in TABLE_MODELS:
         for k, width in enumerate(WIDTHS):
-            of, mark = own[f"{name}, {width}"], "**" * (best[column, width] == name)
+            scores, mark = score_rows[f"{name}, {width}"], "**" * (best[column, width] == name)
             rows.append(
                 [
                     MODELS[name].title,
                     str(width),
-                    f"{weights(width) / 1e6:.1f} M",
-                    f"{ORIGINAL[name][k]:.2f}",
-                    f"{DOCUMENT[name][k]:.2f}",
-                    f"{mark}{with_error(of['error'], 2)}{mark}",
-                    f"{of['nll']['mean']:.3f}",
-                    f"{of['ece']['mean']:.2f}",
+                    f"{weight_count(width) / 1e6:.1f} M",
+                    f"{ORIGINAL_ERROR[name][k]:.2f}",
+                    f"{DOCUMENT_ERROR[name][k]:.2f}",
+                    f"{mark}{format_with_error(scores['error'], 2)}{mark}",
+                    f"{scores['nll']['mean']:.3f}",
+                    f"{scores['ece']['mean']:.2f}",
                 ]
             )
-    heads = ("net", "units", "weights", "original %", "document %", "error %", "NLL", "ECE %")
-    says = "Errors ± standard error over seeds; the lowest of each width in bold."
-    return Table(f"Test rows, {column}", heads, rows, says=says)
+    headers = ("net", "units", "weights", "original %", "document %", "error %", "NLL", "ECE %")
+    caption = "Errors ± standard error over seeds; the lowest of each width in bold."
+    return ResultTable(f"Test rows, {column}", headers, rows, caption=caption)
 
 
-CHOICE = ("epochs", "KL weight", "scale at the start", "validation NLL", "validation error %", "validation ECE %")
+CHOICE_HEADERS = (
+    "epochs",
+    "KL weight",
+    "scale at the start",
+    "validation NLL",
+    "validation error %",
+    "validation ECE %",
+)
 
 
-def _choices(choices: Mapping[str, Any]) -> list[list[str]]:
+def _choice_rows(choices: Mapping[str, Any]) -> list[list[str]]:
     rows = []
-    for key, own in choices.items():
+    for key, choice in choices.items():
         name, _, width = key.partition(", ")
-        best = own["tried"][own["best"]]
-        believes = MODELS[name].believes
+        best = choice["tried"][choice["best"]]
+        is_belief = MODELS[name].is_belief
         rows.append(
             [
                 MODELS[name].title,
                 width,
                 str(best["epochs"]),
-                f"{best['kl_weight']:g}" if believes else "–",
-                f"{best['scale']:g}" if believes else "–",
+                f"{best['kl_weight']:g}" if is_belief else "–",
+                f"{best['scale']:g}" if is_belief else "–",
                 f"{best['nll']:.4f}",
                 f"{best['error']:.2f}",
                 f"{best['ece']:.2f}",
@@ -188,12 +212,12 @@ def _choices(choices: Mapping[str, Any]) -> list[list[str]]:
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/table-3",
-    place=20,
+    order=20,
     group="mnist",
     title="Test error on MNIST: beliefs with two priors, plain nets and dropout, at three widths",
-    rows=("WU-42", "WU-44", "WU-45", "WU-46", "WU-47", "WU-48"),
+    requirements=("WU-42", "WU-44", "WU-45", "WU-46", "WU-47", "WU-48"),
     run=run,
-    claims=(BEATS_PLAIN, AS_DROPOUT, BEATS_MIXTURE),
+    claims=(BEATS_PLAIN, AS_GOOD_AS_DROPOUT, BEATS_MIXTURE),
     reference={
         "note": "errors of the original paper and of the document stand in the table below; the document's own text "
         "errs about its table: single Gaussians beat mixtures by 10 to 23 hundredths of a point, not 10 to 20; in the "
@@ -215,6 +239,6 @@ ARTEFACT = Artefact(
             "the larger scale; of plain nets and of dropout the fewest epochs",
         ),
     },
-    takes=("a minute", "40 minutes on a GPU"),
+    durations=("a minute", "40 minutes on a GPU"),
     show=show,
 )

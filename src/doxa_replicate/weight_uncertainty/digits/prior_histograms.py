@@ -5,33 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.show import Shown
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.show import PageElement
 from doxa_replicate.weight_uncertainty.digits.cells import cells
-from doxa_replicate.weight_uncertainty.digits.weight_histograms import histograms, histograms_shown
+from doxa_replicate.weight_uncertainty.digits.weight_histograms import histogram_elements, histograms
 
 NAMES = ("gaussian", "mixture", "laplace")
-HALF, NEAR = 0.5, 0.25
-NARROWER = Claim(
+MAX_MIXTURE_RATIO, LAPLACE_TOLERANCE = 0.5, 0.25
+MIXTURE_NARROWER = Claim(
     "C-WU-14",
     "With a scale mixture the weights are much narrower than with a Gaussian; with Laplace they are alike",
-    f"standard deviation of drawn weights: mixture below {HALF:g} of the Gaussian's, Laplace within {100 * NEAR:g} % "
+    f"standard deviation of drawn weights: mixture below {MAX_MIXTURE_RATIO:g} of the Gaussian's, Laplace within "
+    f"{100 * LAPLACE_TOLERANCE:g} % "
     "of it",
 )
 
 
-def run(ask: Ask) -> Numbers:
-    trained = {name: cells(ask, name, 1200) for name in NAMES}
-    found, seeds = histograms(trained), [cell["seed"] for cell in trained["gaussian"]]
-    std = {name: of["mean"] for name, of in found["std"].items()}
+def run(options: ReplicationOptions) -> Numbers:
+    cells_by_prior = {name: cells(options, name, 1200) for name in NAMES}
+    statistics, seeds = histograms(cells_by_prior), [cell["seed"] for cell in cells_by_prior["gaussian"]]
+    std = {name: spread["mean"] for name, spread in statistics["std"].items()}
     mixture, laplace = std["mixture"] / std["gaussian"], std["laplace"] / std["gaussian"]
     return {
         "settings": {"units": 1200, "weights": "one draw, biases aside"},
         "seeds": seeds,
-        "columns": {"as written": found},
+        "columns": {"as written": statistics},
         "verdicts": [
-            NARROWER.judged(
-                mixture < HALF and abs(laplace - 1) <= NEAR,
+            MIXTURE_NARROWER.judge(
+                mixture < MAX_MIXTURE_RATIO and abs(laplace - 1) <= LAPLACE_TOLERANCE,
                 {"mixture": mixture, "Laplace": laplace},
                 None,
                 seeds,
@@ -41,19 +42,19 @@ def run(ask: Ask) -> Numbers:
     }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    return histograms_shown(found["numbers"]["columns"])
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    return histogram_elements(result["numbers"]["columns"])
 
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-17",
-    place=23,
+    order=23,
     group="mnist",
     title="Histograms of a belief's weights under three priors",
-    rows=("WU-50",),
+    requirements=("WU-50",),
     run=run,
-    claims=(NARROWER,),
+    claims=(MIXTURE_NARROWER,),
     reference={"document": "the mixture's are much narrower, Laplace's like the Gaussian's; no numbers are printed"},
-    takes=("some seconds", "eighteen minutes on a GPU"),
+    durations=("some seconds", "eighteen minutes on a GPU"),
     show=show,
 )

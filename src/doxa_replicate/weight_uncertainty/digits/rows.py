@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from doxa.data import mnist
-from doxa_replicate.contract import Ask
+from doxa_replicate.contract import ReplicationOptions
 
-VALIDATION = 10_000
-TURNED = 30.0  # degrees
+VALIDATION_ROWS = 10_000
+ROTATION = 30.0  # degrees
 
 Rows = tuple[Tensor, Tensor]
 
@@ -29,21 +29,26 @@ class Digits:
     test: Rows
 
 
-def digits(ask: Ask) -> Digits:
-    return _digits(ask.of(2000, 60_000), ask.of(500, VALIDATION), ask.of(1000, 10_000), ask.device or "cpu")
+def load_digits(options: ReplicationOptions) -> Digits:
+    return _load_digits(
+        options.by_size(2000, 60_000),
+        options.by_size(500, VALIDATION_ROWS),
+        options.by_size(1000, 10_000),
+        options.device or "cpu",
+    )
 
 
 @functools.lru_cache(maxsize=1)
-def _digits(rows: int, held_out: int, tested: int, device: str) -> Digits:
-    found = mnist()
-    x, x_test = (torch.as_tensor(part).flatten(1) for part in found.images())
-    y, y_test = torch.as_tensor(found.y_train), torch.as_tensor(found.y_test)
-    x, y, x_test, y_test = (t.to(device) for t in (x[:rows], y[:rows], x_test[:tested], y_test[:tested]))
-    last = rows - held_out
-    return Digits((x, y), (x[:last], y[:last]), (x[last:], y[last:]), (x_test, y_test))
+def _load_digits(rows: int, validation_rows: int, test_rows: int, device: str) -> Digits:
+    dataset = mnist()
+    x, x_test = (torch.as_tensor(images).flatten(1) for images in dataset.images())
+    y, y_test = torch.as_tensor(dataset.y_train), torch.as_tensor(dataset.y_test)
+    x, y, x_test, y_test = (t.to(device) for t in (x[:rows], y[:rows], x_test[:test_rows], y_test[:test_rows]))
+    learn_rows = rows - validation_rows
+    return Digits((x, y), (x[:learn_rows], y[:learn_rows]), (x[learn_rows:], y[learn_rows:]), (x_test, y_test))
 
 
-def turned(x: Tensor, degrees: float = TURNED) -> Tensor:
+def rotate_images(x: Tensor, degrees: float = ROTATION) -> Tensor:
     """Images [B, 784] turned about their middle, by bilinear interpolation."""
     angle = math.radians(degrees)
     matrix = x.new_tensor([[math.cos(angle), -math.sin(angle), 0.0], [math.sin(angle), math.cos(angle), 0.0]])

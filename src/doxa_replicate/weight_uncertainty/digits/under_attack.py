@@ -5,52 +5,55 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.over_seeds import error, mean, number
-from doxa_replicate.show import Chart, Line, Shown, Table
-from doxa_replicate.weight_uncertainty.digits.calibration import infinite
-from doxa_replicate.weight_uncertainty.digits.choice import columns
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import format_number, mean, standard_error
+from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
+from doxa_replicate.weight_uncertainty.digits.calibration import infinity_note
+from doxa_replicate.weight_uncertainty.digits.choice import cells_by_column
 from doxa_replicate.weight_uncertainty.digits.models import MODELS
-from doxa_replicate.weight_uncertainty.digits.weight_histograms import NAMES
+from doxa_replicate.weight_uncertainty.digits.weight_histograms import MODEL_NAMES
 
-STANDS = 80.0
+LEAST_ACCURACY = 80.0
 ROBUST = Claim(
     "C-WU-20",
     "A belief stands adversarial examples better",
     "fall of accuracy at radius 0.05: belief below dropout below plain net; at 0.10 the belief is right on at least "
-    f"{STANDS:g} %",
+    f"{LEAST_ACCURACY:g} %",
 )
 TITLES = {"transfer": "gradients of another net", "white_box": "gradients of the net itself"}
 
 
-def run(ask: Ask) -> Numbers:
-    both = columns(ask, NAMES)
-    found = both["as written"]
-    seeds = [cell["seed"] for cell in found["plain"]]
+def run(options: ReplicationOptions) -> Numbers:
+    columns = cells_by_column(options, MODEL_NAMES)
+    as_written = columns["as written"]
+    seeds = [cell["seed"] for cell in as_written["plain"]]
     falls = {
-        name: [c["transfer"]["0.05"]["error"] - c["transfer"]["0"]["error"] for c in own] for name, own in found.items()
+        name: [c["transfer"]["0.05"]["error"] - c["transfer"]["0"]["error"] for c in model_cells]
+        for name, model_cells in as_written.items()
     }
-    stands = [100 - c["transfer"]["0.1"]["error"] for c in found["gaussian"]]
-    ordered = mean(falls["gaussian"]) < mean(falls["dropout"]) < mean(falls["plain"])
+    belief_accuracy = [100 - c["transfer"]["0.1"]["error"] for c in as_written["gaussian"]]
+    falls_ordered = mean(falls["gaussian"]) < mean(falls["dropout"]) < mean(falls["plain"])
     return {
-        "settings": {"units": 1200, "source": "LeNet-5" if ask.full else "a small CNN", "pixels": "kept in [0, 1]"},
+        "settings": {"units": 1200, "source": "LeNet-5" if options.full else "a small CNN", "pixels": "kept in [0, 1]"},
         "seeds": seeds,
         "attacks": {
             f"{TITLES[attack]}, {column}": {
                 name: {
-                    radius: {key: mean([c[attack][radius][key] for c in own]) for key in ("error", "nll", "ece")}
-                    for radius in own[0][attack]
+                    radius: {
+                        key: mean([c[attack][radius][key] for c in model_cells]) for key in ("error", "nll", "ece")
+                    }
+                    for radius in model_cells[0][attack]
                 }
-                for name, own in trained.items()
+                for name, model_cells in column_cells.items()
             }
             for attack in TITLES
-            for column, trained in both.items()
+            for column, column_cells in columns.items()
         },
         "verdicts": [
-            ROBUST.judged(
-                ordered and mean(stands) >= STANDS,
-                {f"fall, {name}": mean(v) for name, v in falls.items()} | {"belief at 0.10": mean(stands)},
-                max(error(v) or 0.0 for v in falls.values()),
+            ROBUST.judge(
+                falls_ordered and mean(belief_accuracy) >= LEAST_ACCURACY,
+                {f"fall, {name}": mean(v) for name, v in falls.items()} | {"belief at 0.10": mean(belief_accuracy)},
+                max(standard_error(v) or 0.0 for v in falls.values()),
                 seeds,
                 "as written; points of accuracy, gradients of a LeNet-5",
             )
@@ -58,46 +61,48 @@ def run(ask: Ask) -> Numbers:
     }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    attacks = found["numbers"]["attacks"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    attacks = result["numbers"]["attacks"]
     charts = [
         Chart(
             attack.capitalize(),
-            _says(own),
+            _caption(by_model),
             "radius",
             "accuracy, %",
             [
-                Line(MODELS[name].title, [float(r) for r in of], [100 - v["error"] for v in of.values()])
-                for name, of in own.items()
+                ChartLine(
+                    MODELS[name].title, [float(r) for r in by_radius], [100 - v["error"] for v in by_radius.values()]
+                )
+                for name, by_radius in by_model.items()
             ],
             y_limits=(0, 100),
         )
-        for attack, own in attacks.items()
+        for attack, by_model in attacks.items()
     ]
     rows = [
-        [attack, MODELS[name].title, radius, f"{v['error']:.2f}", number(v["nll"], 3), f"{v['ece']:.2f}"]
-        for attack, own in attacks.items()
-        for name, of in own.items()
-        for radius, v in of.items()
+        [attack, MODELS[name].title, radius, f"{v['error']:.2f}", format_number(v["nll"], 3), f"{v['ece']:.2f}"]
+        for attack, by_model in attacks.items()
+        for name, by_radius in by_model.items()
+        for radius, v in by_radius.items()
     ]
-    heads = ("attack", "net", "radius", "error %", "NLL", "ECE %")
-    return [*charts, Table("Scores", heads, rows, words=2, says=infinite(rows))]
+    headers = ("attack", "net", "radius", "error %", "NLL", "ECE %")
+    return [*charts, ResultTable("Scores", headers, rows, text_columns=2, caption=infinity_note(rows))]
 
 
-def _says(own: Mapping[str, Any]) -> str:
+def _caption(by_model: Mapping[str, Any]) -> str:
     return (
         "Right at 0.1: "
-        + ", ".join(f"{MODELS[n].title} {100 - of['0.1']['error']:.1f} %" for n, of in own.items())
+        + ", ".join(f"{MODELS[n].title} {100 - by_radius['0.1']['error']:.1f} %" for n, by_radius in by_model.items())
         + "."
     )
 
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-22",
-    place=29,
+    order=29,
     group="mnist",
     title="Accuracy against the radius of a fast gradient sign attack",
-    rows=("WU-55", "WU-20"),
+    requirements=("WU-55", "WU-20"),
     run=run,
     claims=(ROBUST,),
     reference={
@@ -109,6 +114,6 @@ ARTEFACT = Artefact(
         "whether pixels are kept in range: they are",
         "the net's own gradients, as control: 2,000 rows, 20 draws",
     ),
-    takes=("some seconds", "22 minutes on a GPU, its nets shared with table 3"),
+    durations=("some seconds", "22 minutes on a GPU, its nets shared with table 3"),
     show=show,
 )

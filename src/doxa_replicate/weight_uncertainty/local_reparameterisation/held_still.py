@@ -10,43 +10,45 @@ from torch import Tensor
 from doxa.contracts import Batch
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Learner
-from doxa.engine.feed import InMemory
+from doxa.engine.feed import InMemoryFeed
 from doxa.engine.recipes import materialised
 from doxa.posteriors import MeanField
 from doxa.predict.belief import Belief
 from doxa.random.keys import generator, seed_of
 from doxa.random.philox import Stream
-from doxa.training.members import Member, keys
-from doxa.training.problem import pose
+from doxa.training.members import Member, net_keys
+from doxa.training.problem import build_problem
 
 
-class HeldStill:
-    """`many` copies of a mean-field belief, each with batches and noise of its own, under a learner's noise."""
+class FrozenBelief:
+    """`copies` copies of a mean-field belief, each with batches and noise of its own, under a learner's noise."""
 
-    def __init__(self, belief: Belief, learner: Learner, data: tuple[Any, Any], many: int) -> None:
+    def __init__(self, belief: Belief, learner: Learner, data: tuple[Any, Any], copies: int) -> None:
         assert isinstance(belief.posterior, MeanField)
-        like = belief.posterior.mean
-        self.x, self.y = (torch.as_tensor(part).to(like) for part in data)
-        members = [Member(belief.net, learner, seed) for seed in range(many)]
-        problem = pose(members, InMemory(self.x, self.y, len(self.x)), belief.likelihood, None, like.device, None)
-        self.gradient = learner.start(problem, [learner] * many)
+        mean = belief.posterior.mean
+        self.x, self.y = (torch.as_tensor(part).to(mean) for part in data)
+        members = [Member(belief.net, learner, seed) for seed in range(copies)]
+        problem = build_problem(
+            members, InMemoryFeed(self.x, self.y, len(self.x)), belief.likelihood, None, mean.device, None
+        )
+        self.gradient = learner.start(problem, [learner] * copies)
         with torch.no_grad():
-            for given, own in zip((like, belief.posterior.rho), self.gradient.parameters, strict=True):
-                own.values.copy_(given.expand_as(own.values))
-        self.words = torch.tensor([seed_of(key) for key in keys(members)], device=like.device)
-        self.weights = like.new_full((many,), 1 / len(self.x))
+            for trained, parameter in zip((mean, belief.posterior.rho), self.gradient.parameters, strict=True):
+                parameter.values.copy_(trained.expand_as(parameter.values))
+        self.net_seeds = torch.tensor([seed_of(key) for key in net_keys(members)], device=mean.device)
+        self.kl_weights = mean.new_full((copies,), 1 / len(self.x))
         self.generator = generator((0, "batches"))
-        self.many, self.done = many, 0
+        self.copies, self.steps_done = copies, 0
 
     def losses(self, batch: int) -> Tensor:
-        """Each copy's mean NLL over a batch of rows drawn with replacement [many]."""
-        index = torch.randint(len(self.x), (self.many, batch), generator=self.generator).to(self.x.device)
-        self.context = StepContext(Stream(self.words, self.done), self.weights, ())
-        self.done += 1
+        """Each copy's mean NLL over a batch of rows drawn with replacement [copies]."""
+        index = torch.randint(len(self.x), (self.copies, batch), generator=self.generator).to(self.x.device)
+        self.context = StepContext(Stream(self.net_seeds, self.steps_done), self.kl_weights, ())
+        self.steps_done += 1
         return self.gradient.evaluate(Batch(self.x[index], self.y[index]), self.context)
 
     def gradients(self, batch: int) -> list[Tensor]:
-        """Each copy's gradients of the free energy a row, by mean and by rho [many, ·]."""
+        """Each copy's gradients of the free energy a row, by mean and by rho [copies, ·]."""
         self.losses(batch)
-        found = materialised(self.gradient, self.context)
-        return [found[p.name] for p in self.gradient.parameters]
+        gradients = materialised(self.gradient, self.context)
+        return [gradients[p.name] for p in self.gradient.parameters]

@@ -5,79 +5,87 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.over_seeds import error, mean
-from doxa_replicate.show import Shown, Table
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import mean, standard_error
+from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.curve import trainings
-from doxa_replicate.weight_uncertainty.curve.bands import curves
-from doxa_replicate.weight_uncertainty.curve.measures import average
+from doxa_replicate.weight_uncertainty.curve.bands import curves_chart
+from doxa_replicate.weight_uncertainty.curve.measures import mean_curve
 from doxa_replicate.weight_uncertainty.curve.trainings import CONVERGED
 from doxa_replicate.weight_uncertainty.local_reparameterisation.band import PRIORS
 
-NEAR = 0.10
-NO_SOONER = Claim(
+MAX_DIFFERENCE = 0.10
+NOT_SOONER = Claim(
     "C-WU-8",
     "Local reparameterisation does not converge sooner",
-    f"epochs differ by less than {100 * NEAR:g} %, for both scales of the prior; epochs to within 5 % of the final "
+    f"epochs differ by less than {100 * MAX_DIFFERENCE:g} %, for both scales of the prior; epochs to within 5 % of "
+    "the final "
     "free energy, and to 95 % of the way there, are judged apart",
 )
 
 
-def run(ask: Ask) -> Numbers:
-    shared, local = trainings.records(ask, "gaussian"), trainings.records(ask, "local")
+def run(options: ReplicationOptions) -> Numbers:
+    shared, local = trainings.belief_records(options, "gaussian"), trainings.belief_records(options, "local")
     by_noise = {"shared": shared, "local": local}
     rows = {}
     for p in PRIORS:
-        variances = {n: mean([r["differences"]["all"] for r in own[p]]) for n, own in by_noise.items()}
-        late = {n: mean([r["differences"]["last_third"] for r in own[p]]) for n, own in by_noise.items()}
+        variances = {n: mean([r["differences"]["all"] for r in values[p]]) for n, values in by_noise.items()}
+        late_variances = {
+            n: mean([r["differences"]["last_third"] for r in values[p]]) for n, values in by_noise.items()
+        }
         rows[p] = {
-            **{m: {n: mean([r[m] for r in own[p]]) for n, own in by_noise.items()} for m in CONVERGED},
+            **{
+                converged_key: {n: mean([r[converged_key] for r in values[p]]) for n, values in by_noise.items()}
+                for converged_key in CONVERGED
+            },
             "differences": variances,
             "ratio": variances["local"] / variances["shared"],
-            "ratio_last_third": late["local"] / late["shared"],
+            "ratio_last_third": late_variances["local"] / late_variances["shared"],
         }
-    gaps = {
+    relative_gaps = {
         measure: {p: [b[measure] / a[measure] - 1 for a, b in zip(shared[p], local[p], strict=True)] for p in PRIORS}
         for measure in CONVERGED
     }
     return {
-        "settings": trainings.settings(ask),
-        "seeds": trainings.seeds(ask),
+        "settings": trainings.common_settings(options),
+        "seeds": trainings.seeds(options),
         "free_energy": {
-            f"{n}, −log σ = {p}": average([r["free_energy"] for r in own[p]])
+            f"{n}, −log σ = {p}": mean_curve([r["free_energy"] for r in values[p]])
             for p in PRIORS
-            for n, own in by_noise.items()
+            for n, values in by_noise.items()
         },
         "rmse": {
-            f"{n}, −log σ = {p}": average([r["rmse"] for r in own[p]]) for p in PRIORS for n, own in by_noise.items()
+            f"{n}, −log σ = {p}": mean_curve([r["rmse"] for r in values[p]])
+            for p in PRIORS
+            for n, values in by_noise.items()
         },
         "rows": rows,
         "verdicts": [
-            NO_SOONER.judged(
-                all(abs(mean(v)) < NEAR for v in own.values()),
-                {f"−log σ = {p}": mean(v) for p, v in own.items()},
-                {f"−log σ = {p}": error(v) for p, v in own.items()},
-                trainings.seeds(ask),
+            NOT_SOONER.judge(
+                all(abs(mean(v)) < MAX_DIFFERENCE for v in values.values()),
+                {f"−log σ = {p}": mean(v) for p, v in values.items()},
+                {f"−log σ = {p}": standard_error(v) for p, v in values.items()},
+                trainings.seeds(options),
                 f"local over shared, less one; {CONVERGED[measure]}",
             )
-            for measure, own in gaps.items()
+            for measure, values in relative_gaps.items()
         ],
     }
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    numbers = found["numbers"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    numbers = result["numbers"]
     rows = [
         [
             p,
-            *(f"{own[measure][n]:.0f}" for measure in CONVERGED for n in ("shared", "local")),
-            *(f"{own['differences'][n]:.4g}" for n in ("shared", "local")),
-            f"{own['ratio']:.2f}",
-            f"{own['ratio_last_third']:.2f}",
+            *(f"{row[measure][n]:.0f}" for measure in CONVERGED for n in ("shared", "local")),
+            *(f"{row['differences'][n]:.4g}" for n in ("shared", "local")),
+            f"{row['ratio']:.2f}",
+            f"{row['ratio_last_third']:.2f}",
         ]
-        for p, own in numbers["rows"].items()
+        for p, row in numbers["rows"].items()
     ]
-    heads = (
+    headers = (
         "−log σ",
         "within 5 %, shared",
         "local",
@@ -88,26 +96,26 @@ def show(found: Mapping[str, Any]) -> Sequence[Shown]:
         "ratio",
         "ratio, last third",
     )
-    gone = (
-        f"{own['epochs_of_95_percent']['local']:.0f} and {own['epochs_of_95_percent']['shared']:.0f} (−log σ = {p})"
-        for p, own in numbers["rows"].items()
+    epoch_texts = (
+        f"{row['epochs_of_95_percent']['local']:.0f} and {row['epochs_of_95_percent']['shared']:.0f} (−log σ = {p})"
+        for p, row in numbers["rows"].items()
     )
-    says = f"95 % of the way down after so many epochs, local and shared: {', '.join(gone)}."
+    caption = f"95 % of the way down after so many epochs, local and shared: {', '.join(epoch_texts)}."
     return [
-        curves("Free energy", says, "nats", numbers["free_energy"], log_y=True),
-        curves("RMSE", "On evaluation points.", "RMSE on [−0.5, 1.5]", numbers["rmse"], log_y=True),
-        Table("Epochs to the end, and the variance from one epoch's free energy to the next", heads, rows),
+        curves_chart("Free energy", caption, "nats", numbers["free_energy"], log_y=True),
+        curves_chart("RMSE", "On evaluation points.", "RMSE on [−0.5, 1.5]", numbers["rmse"], log_y=True),
+        ResultTable("Epochs to the end, and the variance from one epoch's free energy to the next", headers, rows),
     ]
 
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-15",
-    place=15,
+    order=15,
     group="regression",
     title="Free energy and RMSE with shared and with local noise",
-    rows=("WU-40",),
+    requirements=("WU-40",),
     run=run,
-    claims=(NO_SOONER,),
+    claims=(NOT_SOONER,),
     reference={"differences": {"shared": 444.8, "local": 244.0, "ratio": 0.549}},
     left_open=(
         "when it has converged: within 5 % of its end, and at 95 % of the way there, as in table 1; the former mostly "
@@ -115,6 +123,6 @@ ARTEFACT = Artefact(
         "the prior: its caption says σ = 1, its text e⁻¹; both were run",
         "over which epochs the variance is taken: all of them, and the last third, where F no longer falls steeply",
     ),
-    takes=("some seconds", "a minute on a GPU"),
+    durations=("some seconds", "a minute on a GPU"),
     show=show,
 )

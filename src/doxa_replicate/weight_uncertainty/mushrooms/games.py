@@ -14,201 +14,226 @@ from torch import Tensor
 
 from doxa import bandits
 from doxa.errors import BadInput
-from doxa.results import plain
+from doxa.results import to_plain_json
 from doxa.storage.describe import describe
-from doxa_replicate.contract import Ask
-from doxa_replicate.over_seeds import error
-from doxa_replicate.parts import before, kept, legs, stem
+from doxa_replicate.contract import ReplicationOptions
+from doxa_replicate.over_seeds import standard_error
+from doxa_replicate.parts import cached_part, cached_settings, stem, work_sessions
 from doxa_replicate.weight_uncertainty.mushrooms.agents import (
-    CHOSEN,
-    EXPLORING,
+    CHOSEN_NAMES,
+    EPSILON_BY_KIND,
     FIXED,
     FULL,
     HIDDEN,
-    NARROW,
-    NOISES,
+    LEARNING_SAMPLES,
+    NARROW_SCALE,
+    NOISE_MODELS,
     QUICK,
-    SAMPLES,
-    SHARE,
     STARTS,
-    WRITTEN,
-    Setting,
-    Size,
-    grid,
-    net,
-    size_of,
+    WIDE_SHARE,
+    WRITTEN_SETTINGS,
+    AgentSetting,
+    GameSize,
+    game_size,
+    settings_grid,
+    start_net,
 )
 
-POINTS, WINDOWS = 200, 50  # of a curve, and of an eating rate
-POISON = 15.0  # the expected regret of a poisonous one eaten
+CURVE_POINTS, RATE_WINDOWS = 200, 50  # of a curve, and of an eating rate
+POISON_REGRET = 15.0  # the expected regret of a poisonous one eaten
 
 # What an agent did in one game, and the same of a setting's seeds.
-Told = dict[str, Any]
-Games = dict[str, dict[str, Told]]
+GameRecord = dict[str, Any]
+Games = dict[str, dict[str, GameRecord]]
 
 
-def seeds_of(ask: Ask) -> list[int]:
+def reported_seeds(options: ReplicationOptions) -> list[int]:
     """Those that are reported: two at least, since agents are compared by pairs of the same seed."""
-    found = ask.these(2, 5)
-    if len(found) < 2:
-        raise BadInput(f"agents are compared seed by seed, over two seeds or more; got {len(found)}: --seeds 2")
-    return found
+    seeds = options.seed_list(2, 5)
+    if len(seeds) < 2:
+        raise BadInput(f"agents are compared seed by seed, over two seeds or more; got {len(seeds)}: --seeds 2")
+    return seeds
 
 
 @dataclass(frozen=True)
-class Played:
+class AgentGames:
     """The games of a kind of agent: the document's by the reported seeds, a grid's by those for choosing too."""
 
-    ask: Ask
+    options: ReplicationOptions
     kind: str
     games: Games
 
     @property
-    def grid(self) -> dict[str, Setting]:
-        return grid(self.kind, self.ask)
+    def grid(self) -> dict[str, AgentSetting]:
+        return settings_grid(self.kind, self.options)
 
     @property
-    def chosen(self) -> str:
+    def chosen_setting(self) -> str:
         """The setting of the grid with the least mean expected regret on the seeds for choosing; fewest diverged first.
 
         Of agents that explore, the least in the last half of the game, where their slope is measured.
         """
-        tuning = size_of(self.ask).tuning
-        return min(self.grid, key=lambda name: (len(self._troubles(name, tuning)), self._regret(name, tuning)))
+        tuning = game_size(self.options).tuning
+        return min(self.grid, key=lambda name: (len(self._diverged_seeds(name, tuning)), self._regret(name, tuning)))
 
-    def _troubles(self, name: str, seeds: Sequence[int]) -> list[int]:
+    def _diverged_seeds(self, name: str, seeds: Sequence[int]) -> list[int]:
         """The seeds with which a setting diverged."""
         return [seed for seed in seeds if self.games[name][str(seed)].get("trouble")]
 
     def _regret(self, name: str, seeds: Sequence[int], curve: str = "expected") -> float:
         """The mean over seeds of the regret that decides: at the end, less that at half-time where agents explore."""
-        own = [self.games[name][str(seed)][curve] for seed in seeds]
-        return sum(y[-1] - (y[(len(y) - 1) // 2] if self.kind in EXPLORING else 0.0) for y in own) / len(own)
+        curves = [self.games[name][str(seed)][curve] for seed in seeds]
+        return sum(y[-1] - (y[(len(y) - 1) // 2] if self.kind in EPSILON_BY_KIND else 0.0) for y in curves) / len(
+            curves
+        )
 
     @property
-    def reported(self) -> dict[str, list[Told]]:
+    def reported(self) -> dict[str, list[GameRecord]]:
         """The games of the reported seeds by setting, the chosen one among them under its own name."""
-        names = {name: name for name in WRITTEN.get(self.kind, {})} | {CHOSEN[self.kind]: self.chosen}
-        seeds = seeds_of(self.ask)
-        return {shown: [self.games[name][str(seed)] for seed in seeds] for shown, name in names.items()}
+        names = {name: name for name in WRITTEN_SETTINGS.get(self.kind, {})} | {
+            CHOSEN_NAMES[self.kind]: self.chosen_setting
+        }
+        seeds = reported_seeds(self.options)
+        return {shown_name: [self.games[name][str(seed)] for seed in seeds] for shown_name, name in names.items()}
 
     @property
-    def choosing(self) -> dict[str, Any]:
+    def grid_summary(self) -> dict[str, Any]:
         """Every setting of the grid: the regret that decides, on the seeds for choosing and on those reported."""
-        tuning, seeds = size_of(self.ask).tuning, seeds_of(self.ask)
+        tuning, seeds = game_size(self.options).tuning, reported_seeds(self.options)
         rows = {
             name: {
                 "setting": asdict(setting),
                 "tuning": self._regret(name, tuning),
                 "reported": self._regret(name, seeds),
                 "reported_realised": self._regret(name, seeds, "regret"),
-                "diverged": self._troubles(name, (*tuning, *seeds)),
+                "diverged": self._diverged_seeds(name, (*tuning, *seeds)),
             }
             for name, setting in self.grid.items()
         }
-        return {"rows": rows, "chosen": self.chosen, "tuning_seeds": list(tuning)}
+        return {"rows": rows, "chosen": self.chosen_setting, "tuning_seeds": list(tuning)}
 
 
-def played(ask: Ask, kind: str) -> Played:
+def play_agents(options: ReplicationOptions, kind: str) -> AgentGames:
     """All agents of a kind on the 95 columns of the document."""
-    size, seeds = size_of(ask), seeds_of(ask)
+    size, seeds = game_size(options), reported_seeds(options)
     # Agents that explore play as one program, however often they do.
-    program, kinds = ("exploring", tuple(EXPLORING)) if kind in EXPLORING else (kind, (kind,))
-    settings = {name: setting for each in kinds for name, setting in grid(each, ask).items()}
-    wanted = [(name, setting, seed) for name, setting in WRITTEN.get(kind, {}).items() for seed in seeds]
-    wanted += [(name, setting, seed) for name, setting in settings.items() for seed in (*size.tuning, *seeds)]
-    return Played(ask, kind, _games(ask, program, "drop_first", wanted))
+    program, kinds = ("exploring", tuple(EPSILON_BY_KIND)) if kind in EPSILON_BY_KIND else (kind, (kind,))
+    settings = {name: setting for grid_kind in kinds for name, setting in settings_grid(grid_kind, options).items()}
+    requests = [(name, setting, seed) for name, setting in WRITTEN_SETTINGS.get(kind, {}).items() for seed in seeds]
+    requests += [(name, setting, seed) for name, setting in settings.items() for seed in (*size.tuning, *seeds)]
+    return AgentGames(options, kind, _play_by_noise(options, program, "drop_first", requests))
 
 
-def once(ask: Ask) -> dict[str, list[Told]]:
+def play_with_one_update(options: ReplicationOptions) -> dict[str, list[GameRecord]]:
     """The document's Thompson agents with one step of learning for each of the game, by the reported seeds."""
-    size, seeds = replace(size_of(ask), updates=1), seeds_of(ask)
-    wanted = [(name, setting, seed) for name, setting in WRITTEN["thompson"].items() for seed in seeds]
-    found = _part(ask, "mushrooms-thompson-once-drop_first", size, FIXED, "drop_first", wanted)
-    return {name: [own[str(seed)] for seed in seeds] for name, own in found.items()}
+    size, seeds = replace(game_size(options), updates=1), reported_seeds(options)
+    requests = [(name, setting, seed) for name, setting in WRITTEN_SETTINGS["thompson"].items() for seed in seeds]
+    games = _play_part(options, "mushrooms-thompson-once-drop_first", size, FIXED, "drop_first", requests)
+    return {name: [games_by_seed[str(seed)] for seed in seeds] for name, games_by_seed in games.items()}
 
 
-def by_letters(found: Played) -> list[Told]:
+def play_with_all_columns(kind_games: AgentGames) -> list[GameRecord]:
     """The chosen agent of a kind with a column for every letter: 117 in place of 95."""
-    name, seeds = CHOSEN[found.kind], seeds_of(found.ask)
-    wanted = [(name, found.grid[found.chosen], seed) for seed in seeds]
-    own = _games(found.ask, found.kind, "one_hot", wanted)[name]
-    return [own[str(seed)] for seed in seeds]
+    name, seeds = CHOSEN_NAMES[kind_games.kind], reported_seeds(kind_games.options)
+    requests = [(name, kind_games.grid[kind_games.chosen_setting], seed) for seed in seeds]
+    games_by_seed = _play_by_noise(kind_games.options, kind_games.kind, "one_hot", requests)[name]
+    return [games_by_seed[str(seed)] for seed in seeds]
 
 
-def _games(ask: Ask, kind: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]) -> Games:
+def _play_by_noise(
+    options: ReplicationOptions, kind: str, encoding: str, requests: Sequence[tuple[str, AgentSetting, int]]
+) -> Games:
     """Games by setting and seed; those of one likelihood are one program."""
-    found: Games = {}
-    for noise in NOISES:
-        own = [one for one in wanted if one[1].noise == noise]
-        if own:
-            found |= _part(ask, f"mushrooms-{kind}-{noise}-{encoding}", size_of(ask), noise, encoding, own)
-    return found
+    games: Games = {}
+    for noise in NOISE_MODELS:
+        noise_requests = [game_request for game_request in requests if game_request[1].noise == noise]
+        if noise_requests:
+            games |= _play_part(
+                options, f"mushrooms-{kind}-{noise}-{encoding}", game_size(options), noise, encoding, noise_requests
+            )
+    return games
 
 
-def _part(
-    ask: Ask, part: str, size: Size, noise: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]
+def _play_part(
+    options: ReplicationOptions,
+    part: str,
+    size: GameSize,
+    noise: str,
+    encoding: str,
+    requests: Sequence[tuple[str, AgentSetting, int]],
 ) -> Games:
     """Games as one program, but for those that are kept from before: no agent's game hangs on another's.
 
     To rounding, that is, which over many thousand steps makes another game of it; so does another device.
     """
-    asked = {(name, str(seed)): plain(describe(setting.agent(name, seed, size))) for name, setting, seed in wanted}
-    found: Games = {}
-    begun = _folder(ask, part, _settings([*asked.values()], size, noise))
-    for told in () if begun is not None and begun.exists() else before(ask, part):
-        here = [key for key, agent in asked.items() if agent in told["agents"]]
-        if here and told == plain(_settings(told["agents"], size, noise)):
-            games = _kept(ask, part, told, _never)
-            for name, seed in here:
-                found.setdefault(name, {})[seed] = games[name][seed]
-                del asked[name, seed]
-    missing = [one for one in wanted if (one[0], str(one[2])) in asked]
-    new = _program(ask, part, size, noise, encoding, missing) if missing else {}
-    for name, own in new.items():
-        found.setdefault(name, {}).update(own)
-    return found
+    missing_agents = {
+        (name, str(seed)): to_plain_json(describe(setting.build_agent(name, seed, size)))
+        for name, setting, seed in requests
+    }
+    games: Games = {}
+    checkpoint_folder = _checkpoint_folder(options, part, _part_settings([*missing_agents.values()], size, noise))
+    for part_settings in (
+        () if checkpoint_folder is not None and checkpoint_folder.exists() else cached_settings(options, part)
+    ):
+        finished_keys = [key for key, agent in missing_agents.items() if agent in part_settings["agents"]]
+        if finished_keys and part_settings == to_plain_json(_part_settings(part_settings["agents"], size, noise)):
+            finished = _finished_games(options, part, part_settings, _refuse_to_make)
+            for name, seed in finished_keys:
+                games.setdefault(name, {})[seed] = finished[name][seed]
+                del missing_agents[name, seed]
+    missing = [game_request for game_request in requests if (game_request[0], str(game_request[2])) in missing_agents]
+    new_games = _play_program(options, part, size, noise, encoding, missing) if missing else {}
+    for name, games_by_seed in new_games.items():
+        games.setdefault(name, {}).update(games_by_seed)
+    return games
 
 
-def _never() -> dict[str, Any]:
+def _refuse_to_make() -> dict[str, Any]:
     raise AssertionError("what is kept is not made again")
 
 
-def _settings(agents: Sequence[Any], size: Size, noise: str) -> dict[str, Any]:
+def _part_settings(agents: Sequence[Any], size: GameSize, noise: str) -> dict[str, Any]:
     """What a game is found again by."""
-    return {"size": asdict(size), "agents": agents, "net": HIDDEN, "likelihood": repr(NOISES[noise][0])}
+    return {"size": asdict(size), "agents": agents, "net": HIDDEN, "likelihood": repr(NOISE_MODELS[noise][0])}
 
 
-def _folder(ask: Ask, part: str, settings: Mapping[str, Any]) -> Path | None:
+def _checkpoint_folder(options: ReplicationOptions, part: str, settings: Mapping[str, Any]) -> Path | None:
     """Of a game under way; by its settings, so that one broken off does not stand in the way of another."""
-    return None if ask.folder is None else ask.folder / stem(part, settings)
+    return None if options.folder is None else options.folder / stem(part, settings)
 
 
-def _kept(ask: Ask, part: str, settings: Mapping[str, Any], make: Callable[[], dict[str, Any]]) -> Games:
+def _finished_games(
+    options: ReplicationOptions, part: str, settings: Mapping[str, Any], make: Callable[[], dict[str, Any]]
+) -> Games:
     """Games that are finished; what they were saved in on their way goes when they are on the disk."""
-    games: Games = kept(ask, part, settings, make)["games"]
-    folder = _folder(ask, part, settings)
+    games: Games = cached_part(options, part, settings, make)["games"]
+    folder = _checkpoint_folder(options, part, settings)
     if folder is not None and folder.exists():
         shutil.rmtree(folder)
     return games
 
 
-def _program(
-    ask: Ask, part: str, size: Size, noise: str, encoding: str, wanted: Sequence[tuple[str, Setting, int]]
+def _play_program(
+    options: ReplicationOptions,
+    part: str,
+    size: GameSize,
+    noise: str,
+    encoding: str,
+    requests: Sequence[tuple[str, AgentSetting, int]],
 ) -> Games:
     """Games as one program, kept when they are finished and resumed when they were not."""
-    likelihood, outputs = NOISES[noise]
-    agents = [setting.agent(name, seed, size) for name, setting, seed in wanted]
+    likelihood, outputs = NOISE_MODELS[noise]
+    agents = [setting.build_agent(name, seed, size) for name, setting, seed in requests]
     # With all that a setting does not name: prior, start, samples.
-    settings = _settings([describe(agent) for agent in agents], size, noise)
-    folder = _folder(ask, part, settings)
+    settings = _part_settings([describe(agent) for agent in agents], size, noise)
+    folder = _checkpoint_folder(options, part, settings)
 
     def make() -> dict[str, Any]:
         bandit = bandits.mushrooms(encoding)
-        ask.say(f"{part}: {len(agents)} agents, {size.steps:,} steps of {size.updates} updates")
-        with legs(folder) as spans:
+        options.say(f"{part}: {len(agents)} agents, {size.steps:,} steps of {size.updates} updates")
+        with work_sessions(folder) as sessions:
             outcomes = bandits.play(
-                [net(bandit.inputs.shape[1], outputs, agent.seed) for agent in agents],
+                [start_net(bandit.inputs.shape[1], outputs, agent.seed) for agent in agents],
                 bandit,
                 agents,
                 likelihood=likelihood,
@@ -216,70 +241,70 @@ def _program(
                 updates=size.updates,
                 batch_size=size.batch_size,
                 memory=size.memory,
-                device=ask.device,
+                device=options.device,
                 checkpoint=folder,
-                checkpoint_every=size.shortened(2500),
+                checkpoint_every=size.scale_steps(2500),
                 resume=folder is not None,
-                progress=ask.progress,
+                progress=options.progress,
             )
-        found: Games = {}
-        for (name, _, seed), outcome in zip(wanted, outcomes, strict=True):
-            found.setdefault(name, {})[str(seed)] = told(outcome, size)
-        return {"games": found, "legs": spans()}
+        games: Games = {}
+        for (name, _, seed), outcome in zip(requests, outcomes, strict=True):
+            games.setdefault(name, {})[str(seed)] = game_record(outcome, size)
+        return {"games": games, "legs": sessions()}
 
-    return _kept(ask, part, settings, make)
+    return _finished_games(options, part, settings, make)
 
 
-def told(outcome: bandits.Outcome, size: Size) -> Told:
+def game_record(outcome: bandits.Outcome, size: GameSize) -> GameRecord:
     """The curves of a game, thin enough to keep."""
-    shares = outcome.rates("eat", max(1, size.steps // WINDOWS))
+    shares = outcome.rates("eat", max(1, size.steps // RATE_WINDOWS))
     curves: dict[str, Tensor] = {
         "regret": outcome.regret,
         "expected": outcome.expected_regret,
         "false_positives": outcome.false_positives("eat"),
         "false_negatives": outcome.false_negatives("eat"),
     }
-    at, _ = bandits.thinned(outcome.regret, POINTS)
-    found: Told = {name: bandits.thinned(curve, POINTS)[1] for name, curve in curves.items()}
+    steps, _ = bandits.thinned(outcome.regret, CURVE_POINTS)
+    thin_curves: GameRecord = {name: bandits.thinned(curve, CURVE_POINTS)[1] for name, curve in curves.items()}
     rates = {f"eats_{name}": torch.round(share, decimals=4) for name, share in shares.items()}
-    return {"steps": at, **found, **rates, "trouble": outcome.trouble}
+    return {"steps": steps, **thin_curves, **rates, "trouble": outcome.trouble}
 
 
-def curve_of(own: Sequence[Told], name: str) -> dict[str, list[float | None]]:
+def mean_curve(games: Sequence[GameRecord], name: str) -> dict[str, list[float | None]]:
     """Mean and standard error of a curve over seeds, point by point; None where no seed has it."""
-    rows = torch.tensor([[math.nan if v is None else v for v in game[name]] for game in own], dtype=torch.float64)
-    seen = rows.isfinite().sum(0)
+    rows = torch.tensor([[math.nan if v is None else v for v in game[name]] for game in games], dtype=torch.float64)
+    counts = rows.isfinite().sum(0)
     mean = rows.nanmean(0)
-    se = ((rows - mean).square().nansum(0) / (seen - 1) / seen).sqrt()  # no number where one seed has it
-    return {"mean": _rounded(mean), "se": _rounded(se)}
+    se = ((rows - mean).square().nansum(0) / (counts - 1) / counts).sqrt()  # no number where one seed has it
+    return {"mean": _round_values(mean), "se": _round_values(se)}
 
 
-def _rounded(values: Tensor) -> list[float | None]:
+def _round_values(values: Tensor) -> list[float | None]:
     return [None if not math.isfinite(v) else float(f"{v:.5g}") for v in values.tolist()]
 
 
-def diverged(own: Sequence[Told]) -> int:
+def diverged_count(games: Sequence[GameRecord]) -> int:
     """In how many games the agent diverged, and learned no more."""
-    return sum(bool(game.get("trouble")) for game in own)
+    return sum(bool(game.get("trouble")) for game in games)
 
 
-def finals(own: Sequence[Told], name: str = "regret") -> list[float]:
+def final_values(games: Sequence[GameRecord], name: str = "regret") -> list[float]:
     """Where a curve ends, seed by seed."""
-    return [float(game[name][-1]) for game in own]
+    return [float(game[name][-1]) for game in games]
 
 
-def line_of(own: Sequence[Told], name: str, share: float) -> bandits.Line:
+def fit_end_line(games: Sequence[GameRecord], name: str, share: float) -> bandits.LinearFit:
     """The line through the end of the mean curve."""
-    rows = torch.tensor([game[name] for game in own], dtype=torch.float64).mean(0)
-    return bandits.slope(rows, share, own[0]["steps"])
+    rows = torch.tensor([game[name] for game in games], dtype=torch.float64).mean(0)
+    return bandits.slope(rows, share, games[0]["steps"])
 
 
-def slope_error(own: Sequence[Told], name: str, share: float) -> float | None:
+def slope_standard_error(games: Sequence[GameRecord], name: str, share: float) -> float | None:
     """The standard error of that line's slope over seeds: the mean of their own slopes is the slope of their mean."""
-    return error([line_of([game], name, share).slope for game in own])
+    return standard_error([fit_end_line([game], name, share).slope for game in games])
 
 
-def interval(difference: Mapping[str, float]) -> str:
+def format_interval(difference: Mapping[str, float]) -> str:
     """A difference by pairs in words."""
     return (
         f"{difference['mean']:,.0f} (95 % from {difference['low']:,.0f} to {difference['high']:,.0f}, "
@@ -287,25 +312,25 @@ def interval(difference: Mapping[str, float]) -> str:
     )
 
 
-def doubt(difference: Mapping[str, float], of: str = "of the difference") -> str:
+def doubt_note(difference: Mapping[str, float], subject: str = "of the difference") -> str:
     """What a verdict says beside its setting where seeds differ more than agents do."""
-    return f"; zero is within the 95 % interval {of}" if difference["low"] <= 0 <= difference["high"] else ""
+    return f"; zero is within the 95 % interval {subject}" if difference["low"] <= 0 <= difference["high"] else ""
 
 
-def settings_of(ask: Ask) -> dict[str, Any]:
+def result_settings(options: ReplicationOptions) -> dict[str, Any]:
     """What a result says of how it was made."""
-    size = size_of(ask)
+    size = game_size(options)
     return {
         **asdict(size),
         "hidden": HIDDEN,
-        "likelihoods": {name: repr(likelihood) for name, (likelihood, _) in NOISES.items()},
+        "likelihoods": {name: repr(likelihood) for name, (likelihood, _) in NOISE_MODELS.items()},
         "starts": {name: repr(start) for name, start in STARTS.items()},
-        "prior": {"share": SHARE, "narrow": NARROW},
-        "samples": SAMPLES,
+        "prior": {"share": WIDE_SHARE, "narrow": NARROW_SCALE},
+        "samples": LEARNING_SAMPLES,
         "as_written": {
-            name: asdict(setting) | {"halving": size.shortened(setting.halving)}
-            for own in WRITTEN.values()
-            for name, setting in own.items()
+            name: asdict(setting) | {"halving": size.scale_steps(setting.halving)}
+            for settings in WRITTEN_SETTINGS.values()
+            for name, setting in settings.items()
         },
     }
 

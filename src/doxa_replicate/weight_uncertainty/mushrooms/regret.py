@@ -7,30 +7,37 @@ from dataclasses import asdict
 from typing import Any
 
 from doxa.bandits import mushrooms, paired
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.over_seeds import summary, with_error
-from doxa_replicate.show import Chart, Line, Shown, Table
-from doxa_replicate.weight_uncertainty.mushrooms.agents import BBB, CHOSEN, EXPLORING, GREEDY, GRIDS, usual
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import format_with_error, summary
+from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
+from doxa_replicate.weight_uncertainty.mushrooms.agents import (
+    BBB,
+    CHOSEN_NAMES,
+    EPSILON_BY_KIND,
+    GREEDY,
+    GRIDS,
+    describe_defaults,
+)
 from doxa_replicate.weight_uncertainty.mushrooms.games import (
     DEPARTURES,
     LEFT_OPEN,
-    Told,
-    by_letters,
-    curve_of,
-    diverged,
-    doubt,
-    finals,
-    interval,
-    line_of,
-    played,
-    seeds_of,
-    settings_of,
-    slope_error,
+    GameRecord,
+    diverged_count,
+    doubt_note,
+    final_values,
+    fit_end_line,
+    format_interval,
+    mean_curve,
+    play_agents,
+    play_with_all_columns,
+    reported_seeds,
+    result_settings,
+    slope_standard_error,
 )
 
-NEAR, STRAIGHT = 0.25, 0.99  # to the slope that a random act has, and R²
-LAST = 0.5  # of the curve, which the line is drawn through
-LESS = Claim(
+SLOPE_TOLERANCE, LEAST_R2 = 0.25, 0.99  # to the slope that a random act has, and R²
+LAST_SHARE = 0.5  # of the curve, which the line is drawn through
+REGRETS_LESS = Claim(
     "C-WU-21",
     "the BBB agent regrets less than the greedy one",
     "mean final regret lower over five seeds or more, open with fewer; the share of seeds won is told",
@@ -38,172 +45,203 @@ LESS = Claim(
 LINEAR = Claim(
     "C-WU-22",
     "the regret of ε-greedy agents is linear",
-    f"slope of the last half within {100 * NEAR:g} % of ε times the expected regret of a random act, R² of the line "
-    f"above {STRAIGHT}",
+    f"slope of the last half within {100 * SLOPE_TOLERANCE:g} % of ε times the expected regret of a random act, R² of "
+    "the line "
+    f"above {LEAST_R2}",
 )
 EPSILONS = {"greedy, ε = 1 %": 0.01, "greedy, ε = 5 %": 0.05}
-EPSILONS_CHOSEN = {CHOSEN[kind]: epsilon for kind, epsilon in EXPLORING.items()}
-ENOUGH = 5  # seeds
+EPSILONS_CHOSEN = {CHOSEN_NAMES[kind]: epsilon for kind, epsilon in EPSILON_BY_KIND.items()}
+ENOUGH_SEEDS = 5  # seeds
 
 
-def run(ask: Ask) -> Numbers:
-    seeds = seeds_of(ask)
-    kinds = {kind: played(ask, kind) for kind in GRIDS}
-    found = {name: own for kind in kinds.values() for name, own in kind.reported.items()}
-    shown = [BBB, GREEDY, *EPSILONS, *CHOSEN.values()]
+def run(options: ReplicationOptions) -> Numbers:
+    seeds = reported_seeds(options)
+    kinds = {kind: play_agents(options, kind) for kind in GRIDS}
+    games_by_agent = {name: values for kind in kinds.values() for name, values in kind.reported.items()}
+    shown_agents = [BBB, GREEDY, *EPSILONS, *CHOSEN_NAMES.values()]
     agents = {
         name: {
-            "regret": curve_of(found[name], "regret"),
-            "expected": curve_of(found[name], "expected"),
-            "final": finals(found[name]),
-            "final_expected": finals(found[name], "expected"),
-            "diverged": diverged(found[name]),
+            "regret": mean_curve(games_by_agent[name], "regret"),
+            "expected": mean_curve(games_by_agent[name], "expected"),
+            "final": final_values(games_by_agent[name]),
+            "final_expected": final_values(games_by_agent[name], "expected"),
+            "diverged": diverged_count(games_by_agent[name]),
         }
-        for name in shown
+        for name in shown_agents
     }
     slopes = {
-        setting: {name: _slope(found[name], share) for name, share in own.items()}
-        for setting, own in (("as written", EPSILONS), ("chosen", EPSILONS_CHOSEN))
+        setting: {name: _end_slope(games_by_agent[name], share) for name, share in values.items()}
+        for setting, values in (("as written", EPSILONS), ("chosen", EPSILONS_CHOSEN))
     }
-    letters = {CHOSEN[kind]: finals(by_letters(kinds[kind])) for kind in ("thompson", "greedy")}
+    letters = {CHOSEN_NAMES[kind]: final_values(play_with_all_columns(kinds[kind])) for kind in ("thompson", "greedy")}
     pairs = {
-        "as written": (finals(found[BBB]), finals(found[GREEDY])),
-        "chosen": (finals(found[CHOSEN["thompson"]]), finals(found[CHOSEN["greedy"]])),
-        "chosen, 117 columns": (letters[CHOSEN["thompson"]], letters[CHOSEN["greedy"]]),
+        "as written": (final_values(games_by_agent[BBB]), final_values(games_by_agent[GREEDY])),
+        "chosen": (
+            final_values(games_by_agent[CHOSEN_NAMES["thompson"]]),
+            final_values(games_by_agent[CHOSEN_NAMES["greedy"]]),
+        ),
+        "chosen, 117 columns": (letters[CHOSEN_NAMES["thompson"]], letters[CHOSEN_NAMES["greedy"]]),
     }
     differences = {name: asdict(paired(*pair)) for name, pair in pairs.items()}
     expected = {
-        name: asdict(paired(finals(found[one], "expected"), finals(found[other], "expected")))
-        for name, one, other in (
+        name: asdict(
+            paired(
+                final_values(games_by_agent[agent], "expected"), final_values(games_by_agent[other_agent], "expected")
+            )
+        )
+        for name, agent, other_agent in (
             ("as written", BBB, GREEDY),
-            ("chosen", CHOSEN["thompson"], CHOSEN["greedy"]),
+            ("chosen", CHOSEN_NAMES["thompson"], CHOSEN_NAMES["greedy"]),
         )
     }
-    enough = len(seeds) >= ENOUGH
+    enough = len(seeds) >= ENOUGH_SEEDS
     verdicts = [
-        LESS.judged(own["mean"] < 0 if enough else None, own, own["se"], seeds, f"{setting}{doubt(own)}")
-        for setting, own in differences.items()
+        REGRETS_LESS.judge(
+            values["mean"] < 0 if enough else None, values, values["se"], seeds, f"{setting}{doubt_note(values)}"
+        )
+        for setting, values in differences.items()
     ]
     verdicts += [
-        LINEAR.judged(
-            all(map(_linear, own.values())),
-            own,
-            {name: {"slope_regret": slope_error(found[name], "regret", LAST)} for name in own},
+        LINEAR.judge(
+            all(map(_is_linear, values.values())),
+            values,
+            {
+                name: {"slope_regret": slope_standard_error(games_by_agent[name], "regret", LAST_SHARE)}
+                for name in values
+            },
             seeds,
             setting,
         )
-        for setting, own in slopes.items()
+        for setting, values in slopes.items()
     ]
     return {
-        "settings": settings_of(ask),
+        "settings": result_settings(options),
         "seeds": seeds,
         "verdicts": verdicts,
-        "steps": found[BBB][0]["steps"],
+        "steps": games_by_agent[BBB][0]["steps"],
         "agents": agents,
         "slopes": slopes,
         "differences": differences,
         "differences_expected": expected,
         "letters": letters,
-        "grids": {name: kind.choosing for name, kind in kinds.items()},
+        "grids": {name: kind.grid_summary for name, kind in kinds.items()},
     }
 
 
-def _slope(games: Sequence[Told], epsilon: float) -> dict[str, float]:
+def _end_slope(games: Sequence[GameRecord], epsilon: float) -> dict[str, float]:
     """How fast regret grows in the last half, beside ε times what a random act regrets."""
-    lines = {curve: line_of(games, curve, LAST) for curve in ("regret", "expected")}
+    lines = {curve_name: fit_end_line(games, curve_name, LAST_SHARE) for curve_name in ("regret", "expected")}
     return {
         "analytic": epsilon * mushrooms().blind_regret,
-        **{f"{part}_{curve}": getattr(line, part) for curve, line in lines.items() for part in ("slope", "r2")},
+        **{
+            f"{line_field}_{curve_name}": getattr(line, line_field)
+            for curve_name, line in lines.items()
+            for line_field in ("slope", "r2")
+        },
     }
 
 
-def _linear(own: Mapping[str, float]) -> bool:
-    return abs(own["slope_regret"] / own["analytic"] - 1) <= NEAR and own["r2_regret"] > STRAIGHT
+def _is_linear(slope: Mapping[str, float]) -> bool:
+    return abs(slope["slope_regret"] / slope["analytic"] - 1) <= SLOPE_TOLERANCE and slope["r2_regret"] > LEAST_R2
 
 
-def show(found: Mapping[str, Any]) -> Sequence[Shown]:
-    numbers = found["numbers"]
+def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
+    numbers = result["numbers"]
     agents, steps = numbers["agents"], numbers["steps"]
 
-    def line(name: str, **looks: Any) -> Line:
-        return Line(name, steps, agents[name]["regret"]["mean"], agents[name]["regret"]["se"], **looks)
+    def line(name: str, **looks: Any) -> ChartLine:
+        return ChartLine(name, steps, agents[name]["regret"]["mean"], agents[name]["regret"]["se"], **looks)
 
-    quiet = [
+    quiet_lines = [
         line(BBB),
         line(GREEDY),
-        line(CHOSEN["thompson"], dashed=True, like=BBB),
-        line(CHOSEN["greedy"], dashed=True, like=GREEDY),
-        line(CHOSEN["neural-linear"], dashed=True),
+        line(CHOSEN_NAMES["thompson"], dashed=True, like=BBB),
+        line(CHOSEN_NAMES["greedy"], dashed=True, like=GREEDY),
+        line(CHOSEN_NAMES["neural-linear"], dashed=True),
     ]
-    over = "Means over seeds with their standard errors."
-    nearer = f"The same curves, nearer. {over}"
-    ends = [
-        [name, *(with_error(summary(own[key]), 0) for key in ("final", "final_expected"))]
-        for name, own in agents.items()
+    errors_note = "Means over seeds with their standard errors."
+    nearer_caption = f"The same curves, nearer. {errors_note}"
+    final_rows = [
+        [name, *(format_with_error(summary(entry[key]), 0) for key in ("final", "final_expected"))]
+        for name, entry in agents.items()
     ]
     slopes = [
-        [name, *(f"{own[key]:.3f}" for key in ("analytic", "slope_regret", "slope_expected", "r2_regret"))]
+        [name, *(f"{entry[key]:.3f}" for key in ("analytic", "slope_regret", "slope_expected", "r2_regret"))]
         for by_name in numbers["slopes"].values()
-        for name, own in by_name.items()
+        for name, entry in by_name.items()
     ]
     tables = [
-        Table("Final regret, mean and standard error over seeds", ("agent", "realised", "expected"), ends),
-        Table(
+        ResultTable("Final regret, mean and standard error over seeds", ("agent", "realised", "expected"), final_rows),
+        ResultTable(
             "Thompson less greedy at the end, pairs of the same seed",
             ("settings", "of", "mean", "95 % from", "to", "seeds won"),
             [
-                [name, kind, f"{own['mean']:,.0f}", f"{own['low']:,.0f}", f"{own['high']:,.0f}", f"{own['won']:.0%}"]
+                [
+                    name,
+                    kind,
+                    f"{entry['mean']:,.0f}",
+                    f"{entry['low']:,.0f}",
+                    f"{entry['high']:,.0f}",
+                    f"{entry['won']:.0%}",
+                ]
                 for kind, pairs in (("realised", "differences"), ("expected", "differences_expected"))
-                for name, own in numbers[pairs].items()
+                for name, entry in numbers[pairs].items()
             ],
-            words=2,
+            text_columns=2,
         ),
-        Table(
+        ResultTable(
             "Slope of the last half, a step",
             ("agent", "ε times a random act's", "realised", "expected", "R²"),
             slopes,
         ),
-        Table(
+        ResultTable(
             "Final regret with a column for every letter, 117 of them",
             ("agent, as chosen with 95", "realised"),
-            [[name, with_error(summary(own), 0)] for name, own in numbers["letters"].items()],
+            [[name, format_with_error(summary(entry), 0)] for name, entry in numbers["letters"].items()],
         ),
     ]
-    for kind, own in numbers["grids"].items():
+    for kind, entry in numbers["grids"].items():
         rows = [
-            [_bold(name, name == own["chosen"]) + _diverged(row), *(f"{row[k]:,.0f}" for k in ("tuning", "reported"))]
-            for name, row in own["rows"].items()
+            [
+                _setting_cell(name, name == entry["chosen"]) + _diverged_note(row),
+                *(f"{row[k]:,.0f}" for k in ("tuning", "reported")),
+            ]
+            for name, row in entry["rows"].items()
         ]
-        seeds = " and ".join(map(str, own["tuning_seeds"]))
-        regret = "expected regret of the last half" if kind in EXPLORING else "expected regret"
-        heads = ("setting", f"{regret}, seeds {seeds}", f"{regret}, reported seeds")
-        title = f"The grid of the agent “{CHOSEN[kind].removesuffix(', chosen')}”, the chosen setting bold"
-        tables.append(Table(title, heads, rows, says=f"Where nothing else is said: {usual(kind)}."))
+        seeds = " and ".join(map(str, entry["tuning_seeds"]))
+        regret = "expected regret of the last half" if kind in EPSILON_BY_KIND else "expected regret"
+        headers = ("setting", f"{regret}, seeds {seeds}", f"{regret}, reported seeds")
+        title = f"The grid of the agent “{CHOSEN_NAMES[kind].removesuffix(', chosen')}”, the chosen setting bold"
+        tables.append(
+            ResultTable(title, headers, rows, caption=f"Where nothing else is said: {describe_defaults(kind)}.")
+        )
     return [
         Chart(
             "Cumulative regret as written",
-            f"BBB less greedy at the end, by seed: {interval(numbers['differences']['as written'])}. {over}",
+            f"BBB less greedy at the end, by seed: {format_interval(numbers['differences']['as written'])}. "
+            f"{errors_note}",
             "step",
             "regret",
             [line(name) for name in (BBB, GREEDY, *EPSILONS)],
         ),
         Chart(
             "Cumulative regret with chosen settings",
-            f"Thompson less greedy at the end, by seed: {interval(numbers['differences']['chosen'])}. {over}",
+            f"Thompson less greedy at the end, by seed: {format_interval(numbers['differences']['chosen'])}. "
+            f"{errors_note}",
             "step",
             "regret",
-            [line(CHOSEN[kind]) for kind in ("thompson", "greedy", *EXPLORING, "neural-linear")],
+            [line(CHOSEN_NAMES[kind]) for kind in ("thompson", "greedy", *EPSILON_BY_KIND, "neural-linear")],
         ),
-        Chart("Cumulative regret without the ε-greedy agents", nearer, "step", "regret", quiet),
+        Chart("Cumulative regret without the ε-greedy agents", nearer_caption, "step", "regret", quiet_lines),
         *tables,
     ]
 
 
-def _diverged(row: Mapping[str, Any]) -> str:
+def _diverged_note(row: Mapping[str, Any]) -> str:
     return f" (diverged with seeds {', '.join(map(str, row['diverged']))})" if row["diverged"] else ""
 
 
-def _bold(name: str, chosen: bool) -> str:
+def _setting_cell(name: str, chosen: bool) -> str:
     setting = name.partition(": ")[2]
     return f"**{setting}**" if chosen else setting
 
@@ -222,11 +260,11 @@ TRIED = (
 )
 ARTEFACT = Artefact(
     name="weight-uncertainty/figure-23",
-    place=30,
+    order=30,
     title="Mushrooms: cumulative regret of Thompson sampling and of greedy agents",
-    rows=("WU-19", "WU-56", "WU-57", "WU-58", "WU-59", "WU-60", "WU-61", "WU-62"),
+    requirements=("WU-19", "WU-56", "WU-57", "WU-58", "WU-59", "WU-60", "WU-61", "WU-62"),
     run=run,
-    claims=(LESS, LINEAR),
+    claims=(REGRETS_LESS, LINEAR),
     reference={
         "document": "BBB reaches the optimal policy before the greedy agent; at 1 % and 5 % regret grows linearly",
         "public_re_run": "at 50,000 steps: BBB 5,605 to 8,455, tuned greedy 4,125 to 7,165 (mean 5,277), 1 % greedy "
@@ -235,7 +273,7 @@ ARTEFACT = Artefact(
     },
     left_open=LEFT_OPEN,
     departures=DEPARTURES | {"full": (*DEPARTURES["full"], WIDENED, TRIED)},
-    takes=("some seconds", "53 minutes, on a GPU but for two of its settings"),
+    durations=("some seconds", "53 minutes, on a GPU but for two of its settings"),
     show=show,
     group="bandits",
 )

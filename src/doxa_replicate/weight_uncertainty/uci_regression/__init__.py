@@ -8,123 +8,136 @@ from typing import Any
 
 import numpy as np
 
-from doxa_replicate.contract import Artefact, Ask, Claim, Numbers
-from doxa_replicate.over_seeds import error
-from doxa_replicate.parts import kept
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.over_seeds import standard_error
+from doxa_replicate.parts import cached_part
 from doxa_replicate.weight_uncertainty.uci_regression import methods
 from doxa_replicate.weight_uncertainty.uci_regression.contest import (
-    CHOOSING,
-    TESTING,
+    CHOOSING_DRAWS,
+    TESTING_DRAWS,
     WIDENINGS,
-    Contest,
-    Size,
-    contest,
+    BenchmarkSize,
+    SplitBenchmark,
+    evaluate_method,
 )
 from doxa_replicate.weight_uncertainty.uci_regression.published import (
     SETS,
     SOURCES,
     best_variational,
 )
-from doxa_replicate.weight_uncertainty.uci_regression.splits import FEW, FOLDS, standardised
+from doxa_replicate.weight_uncertainty.uci_regression.splits import FEW_ROWS, FOLDS, standardised_splits
 from doxa_replicate.weight_uncertainty.uci_regression.tables import show
 
 SIZES = {
-    "bostonHousing": Size(width=50, batch=32, epochs=200),
-    "concrete": Size(width=50, batch=32, epochs=200),
-    "kin8nm": Size(width=50, batch=256, epochs=400),
-    "naval-propulsion-plant": Size(width=50, batch=256, epochs=400),
-    "power-plant": Size(width=50, batch=256, epochs=200),
-    "protein-tertiary-structure": Size(width=100, batch=512, epochs=150),
-    "wine-quality-red": Size(width=50, batch=64, epochs=100),
+    "bostonHousing": BenchmarkSize(width=50, batch=32, epochs=200),
+    "concrete": BenchmarkSize(width=50, batch=32, epochs=200),
+    "kin8nm": BenchmarkSize(width=50, batch=256, epochs=400),
+    "naval-propulsion-plant": BenchmarkSize(width=50, batch=256, epochs=400),
+    "power-plant": BenchmarkSize(width=50, batch=256, epochs=200),
+    "protein-tertiary-structure": BenchmarkSize(width=100, batch=512, epochs=150),
+    "wine-quality-red": BenchmarkSize(width=50, batch=64, epochs=100),
 }
-QUICK = {"bostonHousing": Size(width=50, batch=64, epochs=15)}
-SPLITS = {"protein-tertiary-structure": 5}  # of the others there are 20
-ENOUGH = 5
+QUICK_SIZES = {"bostonHousing": BenchmarkSize(width=50, batch=64, epochs=15)}
+SPLIT_COUNTS = {"protein-tertiary-structure": 5}  # of the others there are 20
+ENOUGH_SETS = 5
 
-REACHED = Claim(
+REACHES_PUBLISHED = Claim(
     "UCI-1",
     "Our variational log-likelihood reaches the best of Wu et al. (2019) on most of the sets",
-    f"mean over splits ≥ best of Wu et al. (2019) − our standard error, on at least {ENOUGH} of the {len(SETS)} sets",
+    f"mean over splits ≥ best of Wu et al. (2019) − our standard error, on at least {ENOUGH_SETS} of the {len(SETS)} "
+    "sets",
 )
 
 
-def run(ask: Ask) -> Numbers:
-    sizes = SIZES if ask.full else QUICK
-    asked = ask.these(2, 20)
+def run(options: ReplicationOptions) -> Numbers:
+    sizes = SIZES if options.full else QUICK_SIZES
+    split_numbers = options.seed_list(2, 20)
     sets = {}
     for name, size in sizes.items():
-        numbers = [n for n in asked if n < SPLITS.get(name, 20)]
-        sets[name] = {method: summary(part(ask, name, method, size, numbers)) for method in methods.METHODS}
-    reached = {name: reaches(name, own["variational"]["log_likelihood"]) for name, own in sets.items()}
+        numbers = [n for n in split_numbers if n < SPLIT_COUNTS.get(name, 20)]
+        sets[name] = {
+            method: summarise_splits(method_scores(options, name, method, size, numbers)) for method in methods.METHODS
+        }
+    reached = {
+        name: reaches_published(name, by_method["variational"]["log_likelihood"]) for name, by_method in sets.items()
+    }
     count = sum(reached.values())
     setting = "one hidden layer, settings chosen inside each training split"
     return {
-        "settings": settings(ask.full) | {"sizes": {name: vars(size) for name, size in sizes.items()}},
-        "seeds": asked,
+        "settings": common_settings(options.full) | {"sizes": {name: vars(size) for name, size in sizes.items()}},
+        "seeds": split_numbers,
         "sets": sets,
         "reached": reached,
-        "verdicts": [REACHED.judged(count >= ENOUGH if ask.full else None, count, None, asked, setting)],
+        "verdicts": [
+            REACHES_PUBLISHED.judge(count >= ENOUGH_SETS if options.full else None, count, None, split_numbers, setting)
+        ],
     }
 
 
-def settings(full: bool) -> dict[str, Any]:
+def common_settings(full: bool) -> dict[str, Any]:
     """What all parts have in common."""
     return {
-        "rate": methods.RATE,
-        "start": methods.START,
-        "members": methods.MEMBERS,
+        "rate": methods.LEARNING_RATE,
+        "start": methods.START_SCALE,
+        "members": methods.ENSEMBLE_MEMBERS,
         "widenings": WIDENINGS,
-        "draws": {"choosing": CHOOSING, "testing": TESTING},
-        "set aside": {"share": 1 / FOLDS, "in turn, all of them, below": FEW},
+        "draws": {"choosing": CHOOSING_DRAWS, "testing": TESTING_DRAWS},
+        "set aside": {"share": 1 / FOLDS, "in turn, all of them, below": FEW_ROWS},
         "candidates": {
-            method: [str(each) for each in candidates(methods.one_hidden_layer(1, 1), full)]
+            method: [str(candidate) for candidate in candidates(methods.one_hidden_layer(1, 1), full)]
             for method, candidates in methods.METHODS.items()
         },
     }
 
 
-def part(ask: Ask, name: str, method: str, size: Size, numbers: Sequence[int]) -> dict[str, Any]:
+def method_scores(
+    options: ReplicationOptions, name: str, method: str, size: BenchmarkSize, numbers: Sequence[int]
+) -> dict[str, Any]:
     """A method's scores on each split of a set, kept."""
-    common = settings(ask.full)
+    common = common_settings(options.full)
     common["candidates"] = common["candidates"][method]
-    asked = {"set": name, "method": method, "splits": list(numbers), **vars(size), **common}
+    settings = {"set": name, "method": method, "splits": list(numbers), **vars(size), **common}
 
     def make() -> dict[str, Any]:
-        found = contest(method, Contest(standardised(name, numbers), size, ask.device, ask.progress), ask.full)
-        ask.say(f"{name}, {method}: log-likelihood {np.mean(found['log_likelihood']):.3f}")
-        return found
+        scores = evaluate_method(
+            method,
+            SplitBenchmark(standardised_splits(name, numbers), size, options.device, options.progress),
+            options.full,
+        )
+        options.say(f"{name}, {method}: log-likelihood {np.mean(scores['log_likelihood']):.3f}")
+        return scores
 
-    return kept(ask, f"{name}-{method}", asked, make)
+    return cached_part(options, f"{name}-{method}", settings, make)
 
 
-def summary(rows: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def summarise_splits(rows: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """Means over splits with their standard errors, each split's own, and how often each setting was chosen."""
-    found: dict[str, Any] = {
-        key: {"mean": float(np.mean(rows[key])), "se": error(rows[key]), "each": list(rows[key])}
+    summary: dict[str, Any] = {
+        key: {"mean": float(np.mean(rows[key])), "se": standard_error(rows[key]), "each": list(rows[key])}
         for key in ("log_likelihood", "rmse", "aside", "widening")
     }
-    return found | {"chosen": dict(Counter(rows["setting"]).most_common())}
+    return summary | {"chosen": dict(Counter(rows["setting"]).most_common())}
 
 
-def reaches(name: str, own: Mapping[str, Any]) -> bool:
+def reaches_published(name: str, log_likelihood: Mapping[str, Any]) -> bool:
     """Whether a mean log-likelihood is the best of Wu et al. (2019), or within our standard error of it."""
-    return bool(own["mean"] >= best_variational(name) - (own["se"] or 0.0))
+    return bool(log_likelihood["mean"] >= best_variational(name) - (log_likelihood["se"] or 0.0))
 
 
 ARTEFACT = Artefact(
     name="weight-uncertainty/uci-regression",
-    place=35,
+    order=35,
     title="The standard regression benchmark, beside published log-likelihoods and errors",
-    rows=("G-10", "G-14"),
+    requirements=("G-10", "G-14"),
     run=run,
-    claims=(REACHED,),
+    claims=(REACHES_PUBLISHED,),
     reference={
         "note": "published figures stand in the tables below, from "
         + "; ".join(f"{method}: {source}" for method, source in SOURCES.items())
     },
     left_open=(
         "which rows choose the settings: a fifth of the training split, or all of them in turn where there are fewer "
-        f"than {FEW:,}; then all training rows are learned from",
+        f"than {FEW_ROWS:,}; then all training rows are learned from",
         "what is chosen there: KL weight or dropout rate, how the noise enters, how long to learn, whether the net "
         "tells the noise of each input, and by which factor that noise is widened",
         "what is not chosen: ReLU, a prior N(0, 1/fan-in), Adam at 0.01 falling along a cosine, batches and epochs of "
@@ -133,7 +146,7 @@ ARTEFACT = Artefact(
         "below that of rounding, step/√12, so that no density bets on the grid",
     ),
     departures={"quick": ("one small set, two of its splits, fewer settings and epochs: it decides no claim",)},
-    takes=("some seconds", "seven minutes on a GPU"),
+    durations=("some seconds", "seven minutes on a GPU"),
     group="uci",
     show=show,
 )

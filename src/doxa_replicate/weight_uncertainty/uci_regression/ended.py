@@ -9,15 +9,15 @@ from doxa.errors import BadInput
 
 
 @dataclass(frozen=True)
-class Ended:
+class TruncatedSchedule:
     """Another schedule, run through in the first `share` of the steps; then nothing moves any more.
 
-    γ(k) = of(k of share · K steps) for k < share · K, and 0 from then on
+    γ(k) = schedule(k of share · K steps) for k < share · K, and 0 from then on
 
     So trainings of different lengths are members of one fleet.
     """
 
-    of: Schedule
+    schedule: Schedule
     share: float
 
     def __post_init__(self) -> None:
@@ -26,4 +26,4 @@ class Ended:
 
     def __call__(self, moment: Moment) -> float:
         steps = max(1, round(self.share * moment.steps))
-        return self.of(replace(moment, steps=steps)) if moment.step < steps else 0.0
+        return self.schedule(replace(moment, steps=steps)) if moment.step < steps else 0.0

@@ -24,7 +24,7 @@ SOURCES = {
     "PBP": "Hernández-Lobato & Adams (2015), Probabilistic backpropagation for scalable learning of Bayesian neural "
     "networks",
 }
-VARIATIONAL = ("deterministic VI", "deterministic VI, diagonal", "Monte-Carlo VI")
+VARIATIONAL_METHODS = ("deterministic VI", "deterministic VI, diagonal", "Monte-Carlo VI")
 
 
 def _by_set(*values: float) -> dict[str, float]:
@@ -48,4 +48,4 @@ RMSE = {  # Wu et al. give none
 
 def best_variational(name: str) -> float:
     """The highest log-likelihood that was published for variational inference on a set."""
-    return max(LOG_LIKELIHOOD[row][name] for row in VARIATIONAL)
+    return max(LOG_LIKELIHOOD[row][name] for row in VARIATIONAL_METHODS)

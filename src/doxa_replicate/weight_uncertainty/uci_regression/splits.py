@@ -16,7 +16,7 @@ from doxa import data
 from doxa.errors import BadInput
 from doxa.random.keys import generator
 
-FEW = 2_000  # training rows: fewer than these are set aside in turn, all of them
+FEW_ROWS = 2_000  # training rows: fewer than these are set aside in turn, all of them
 FOLDS = 5
 
 
@@ -37,48 +37,48 @@ class Splits:
     unit: Tensor
 
     @property
-    def rows(self) -> int:
+    def rows_per_split(self) -> int:
         """n: training rows of a split."""
         return len(self.y) // len(self.numbers)
 
     @property
     def folds(self) -> int:
         """How often rows of a split are set aside: once, or all of them in turn where they are few."""
-        return FOLDS if self.rows < FEW else 1
+        return FOLDS if self.rows_per_split < FEW_ROWS else 1
 
     def all_rows(self, split: int) -> Tensor:
         """Every training row of a split, by its place in the table."""
-        return torch.arange(split * self.rows, (split + 1) * self.rows)
+        return torch.arange(split * self.rows_per_split, (split + 1) * self.rows_per_split)
 
     def fold(self, split: int, number: int) -> tuple[Tensor, Tensor]:
         """Training rows of a split to learn from, and the fifth that is set aside to choose by; as many each time."""
-        order = torch.randperm(self.rows, generator=generator((self.numbers[split], "rows set aside")))
-        aside = math.floor(self.rows / FOLDS)
-        held = torch.zeros(self.rows, dtype=torch.bool)
-        held[order[number * aside : (number + 1) * aside]] = True
+        order = torch.randperm(self.rows_per_split, generator=generator((self.numbers[split], "rows set aside")))
+        fold_size = math.floor(self.rows_per_split / FOLDS)
+        held_out = torch.zeros(self.rows_per_split, dtype=torch.bool)
+        held_out[order[number * fold_size : (number + 1) * fold_size]] = True
         rows = self.all_rows(split)
-        return rows[~held], rows[held]
+        return rows[~held_out], rows[held_out]
 
 
-def standardised(name: str, numbers: Sequence[int]) -> Splits:
+def standardised_splits(name: str, numbers: Sequence[int]) -> Splits:
     """Some of a set's published splits, in units of their training rows."""
     table = data.uci_regression(name)
     if not numbers or not set(numbers) <= set(range(len(table.splits))):
         raise BadInput(f"{name} has splits 0 to {len(table.splits) - 1}; got {list(numbers)}")
-    parts, units = [], []
+    arrays, units = [], []
     for number in numbers:
         (x, y), (x_test, y_test) = table.split(number)
         units.append(float(y.std()))
-        parts.append([*_in_units_of(x, x, x_test), *_in_units_of(y, y, y_test)])
-    inputs, tests, targets, told = (
-        torch.as_tensor(np.stack(each), dtype=torch.float32) for each in zip(*parts, strict=True)
+        arrays.append([*_standardise(x, x, x_test), *_standardise(y, y, y_test)])
+    inputs, test_inputs, targets, test_targets = (
+        torch.as_tensor(np.stack(arrays_of_kind), dtype=torch.float32) for arrays_of_kind in zip(*arrays, strict=True)
     )
     unit = torch.tensor(units, dtype=torch.float64)
-    return Splits(name, tuple(numbers), inputs.flatten(0, 1), targets.flatten(), tests, told, unit)
+    return Splits(name, tuple(numbers), inputs.flatten(0, 1), targets.flatten(), test_inputs, test_targets, unit)
 
 
-def _in_units_of(rows: NDArray[Any], *each: NDArray[Any]) -> list[NDArray[Any]]:
+def _standardise(rows: NDArray[Any], *arrays: NDArray[Any]) -> list[NDArray[Any]]:
     """Centred and divided by the standard deviation of some rows, where that is more than a rounding error."""
     mean, spread = rows.mean(0), rows.std(0)
     varies = spread > 1e-9 * np.abs(rows).max(0)
-    return [(values - mean) / np.where(varies, spread, 1.0) for values in each]
+    return [(values - mean) / np.where(varies, spread, 1.0) for values in arrays]

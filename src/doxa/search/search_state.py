@@ -1,0 +1,58 @@
+"""A search's state as numbers and tensors, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from doxa.search.ask_tell import Search
+from doxa.search.distribution.gaussian import SearchDistribution
+from doxa.search.distribution.importance_mixing import PreviousGeneration
+
+OPTIMISER = "optimiser."
+
+
+def pack_search(search: Search) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """A search's state as numbers and tensors."""
+    state, numbers = search.state(), dict[str, Any]()
+    tensors: dict[str, Tensor] = {"mean": state["mean"], "coordinate": state["coordinate"]}
+    for index, parameter_state in state["optimiser"]["state"].items():
+        for name, value in parameter_state.items():
+            (tensors if isinstance(value, Tensor) else numbers)[f"{OPTIMISER}{index}.{name}"] = value
+    if search.larger_coordinate is not None:
+        tensors["larger"] = search.larger_coordinate
+    if search.previous_generation is not None:
+        previous = search.previous_generation
+        tensors |= {"old.mean": previous.distribution.mean, "old.scale": previous.distribution.scale}
+        tensors |= {"old.points": previous.points, "old.values": previous.values}
+    return {"generation": search.generation, "rate": search.current_scale_lr, "optimiser": numbers}, tensors
+
+
+def restore_search(search: Search, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Put a search to where it was packed."""
+    generation_tensors = {k: t.to(search.mean) for k, t in tensors.items() if k.startswith("old.") or k == "larger"}
+    states: dict[int, dict[str, Any]] = {}
+    for name, value in (*tensors.items(), *header["optimiser"].items()):
+        if name.startswith(OPTIMISER):
+            index, _, part = name.removeprefix(OPTIMISER).partition(".")
+            states.setdefault(int(index), {})[part] = value
+    optimiser = {**search.optimiser.state_dict(), "state": states}
+    optimiser["param_groups"][1]["lr"] = header["rate"]
+    previous = None
+    if "old.points" in generation_tensors:
+        distribution = SearchDistribution(
+            generation_tensors["old.mean"], generation_tensors["old.scale"], search.groups
+        )
+        previous = PreviousGeneration(distribution, generation_tensors["old.points"], generation_tensors["old.values"])
+    search.load(
+        {
+            "mean": tensors["mean"],
+            "coordinate": tensors["coordinate"],
+            "generation": header["generation"],
+            "optimiser": optimiser,
+            "memory": previous,
+            "larger": generation_tensors.get("larger"),
+        }
+    )
