@@ -38,7 +38,7 @@ class UniqueCall:
 UNIQUE_CALLS = (
     UniqueCall("steps a stepper", r"(.+\.)?stepper\.step"),
     UniqueCall("records a CUDA graph", r"(.+\.)?cuda\.graph"),
-    UniqueCall("writes a checkpoint", r"(.+\.)?files\.write", "engine/**/*.py"),
+    UniqueCall("writes a checkpoint", r"(.+\.)?sealed\.write", "engine/**/*.py"),
 )
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from doxa import demo
+from doxa.demo import evaluate
 from doxa.errors import BadInput
 from doxa.results import read_result
 
@@ -16,7 +17,7 @@ from doxa.results import read_result
 def ran(tmp_path_factory):
     folder, messages, threads = tmp_path_factory.mktemp("demo") / "out", [], torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "DRAWS", 5)
+        patch.setattr(evaluate, "DRAWS", 5)
         results = demo.run(folder, messages.append, seeds=(0,), epochs=1, cores=1)
     assert torch.get_num_threads() == threads
     return folder, results, messages

@@ -41,15 +41,15 @@ class Plain:
 """,
     "engine/loop.py": """
 import torch
-from doxa import checkpoint as files
+from doxa.storage import sealed
 def go(run, graph):
     run.stepper.step(1)  # and not run.stepper.step(2)
     "self.stepper.step(3)"
     run.stepper.steps(), run.optimiser.step()
     with torch.cuda.graph(graph):
-        files.write(run.path)
+        sealed.write(run.path)
 """,
-    "belief.py": "from doxa import checkpoint as files\nfiles.write('elsewhere')",
+    "belief.py": "from doxa.storage import sealed\nsealed.write('elsewhere')",
 }
 
 
@@ -81,7 +81,7 @@ def test_a_sound_engine_is_found_sound(count: Callable[..., int], tmp_path: Path
         ("stepper", "from . import Stepper as Again\nclass Far(Again, typing.Protocol):\n    f: int", "Far +8"),
         ("loop", "def again(self):\n    self.run().stepper.step()", "stepper +2 "),
         ("belief", "\nimport torch\ntorch.cuda.graph(1)", "graph +2 "),
-        ("loop", "files.write(2)", "checkpoint +2 "),
+        ("loop", "sealed.write(2)", "checkpoint +2 "),
     ],
 )
 def test_what_is_too_much_is_found(
