@@ -9,6 +9,7 @@ import torch
 
 from doxa import demo
 from doxa.demo import evaluate
+from doxa.demo.run import _require_demo_folder as require_demo_folder
 from doxa.errors import BadInput
 from doxa.results import read_result
 
@@ -62,7 +63,7 @@ def test_the_band_reaches_beyond_the_data(ran):
 
 def test_it_overwrites_its_own_output_and_nothing_else(ran, tmp_path):
     folder, _, _ = ran
-    demo._require_own(folder)
+    require_demo_folder(folder)
     (tmp_path / demo.PAGE).write_text("<html>mine</html>")
     with pytest.raises(BadInput, match="was not written by the demo"):
         demo.run(tmp_path, print, seeds=(0,), epochs=1, cores=1)
