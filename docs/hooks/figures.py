@@ -229,7 +229,7 @@ def _command(path: str, command: Any) -> list[str]:
     inner = getattr(command, "commands", {})
     if inner:
         return [part for name, each in inner.items() for part in _command(f"{path} {name}", each)]
-    paragraphs = [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
+    paragraphs = [_with_example_as_code(" ".join(part.split())) for part in (command.help or "").split("\n\n")]
     options, arguments = [], []
     for parameter in command.params:
         if parameter.param_type_name == "argument":
@@ -244,6 +244,11 @@ def _command(path: str, command: Any) -> list[str]:
         "\n".join(lines),
         *([table(("option", "what it does", "default"), options, text_columns=3)] if options else []),
     ]
+
+
+def _with_example_as_code(paragraph: str) -> str:
+    lead, colon, command_line = paragraph.partition("Example: ")
+    return f"{colon}`{command_line}`" if colon and not lead else paragraph
 
 
 def _flags(option: Any) -> str:

@@ -17,6 +17,7 @@ from doxa_cli.demo import demo
 from doxa_cli.fit import fit
 from doxa_cli.interrupts import delay_interrupts_during_imports
 from doxa_cli.judge import judge
+from doxa_cli.plain_flags import PlainFlagsGroup
 from doxa_cli.predict import predict
 from doxa_cli.prune import prune
 from doxa_cli.replicate import replicate
@@ -28,18 +29,27 @@ from doxa_cli.version import print_version, version
 COMPLETION = "_DOXA_COMPLETE"  # set by the shell when it asks how a line may go on
 NARROW = 72  # columns of a terminal, below which boxes would leave no room for words
 
-app = typer.Typer(add_completion=True, pretty_exceptions_enable=False)
+app = typer.Typer(cls=PlainFlagsGroup, add_completion=True, pretty_exceptions_enable=False)
 
 
 @app.callback(
-    epilog="Exit codes: 0 fine, 1 what was given cannot be used, 2 wrong usage, 70 a fault of Doxa, 130 Ctrl-C."
+    epilog="The exit code is 0 for success, 1 for input that cannot be used, 2 for wrong usage, 70 for a fault of Doxa "
+    "and 130 for Ctrl-C."
 )
 def doxa(
     _: Annotated[
-        bool, typer.Option("--version", metavar="", callback=print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", metavar="", callback=print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """Weight uncertainty for PyTorch: learn a belief, ask it, judge it."""
+    """Learn a belief, which is a PyTorch net with uncertain weights, from data; predict with it and judge it.
+
+    Example: doxa demo
+
+    Example: doxa fit houses.csv --target price
+    """
 
 
 for command in (demo, fit, search, predict, judge, report, attack, prune, bench, replicate, version):

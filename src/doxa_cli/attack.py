@@ -15,16 +15,35 @@ NUMBERS = (0.0, 0.1, 0.25, 0.5, 1.0)  # in standard deviations of the training r
 
 def attack(
     run: Run,
-    source: Annotated[str | None, argument("TABLE", "Rows with their targets; else a named set's test rows.")] = None,
-    radius: Annotated[list[float] | None, option("R", "How far each input may move; give several.", minimum=0)] = None,
+    source: Annotated[
+        str | None,
+        argument(
+            "TABLE",
+            "Attack the rows of this file or data set; without it, the test rows of the run's named data set.",
+        ),
+    ] = None,
+    radius: Annotated[
+        list[float] | None,
+        option(
+            "R",
+            "Move each input by at most this much, in pixels of 0 to 1 or standard deviations; repeat it for several.",
+            default="0 to 0.2 for images, else 0 to 1",
+            minimum=0,
+        ),
+    ] = None,
     samples: Samples = 50,
-    rows: Annotated[int | None, option("N", "Attack the first so many rows.", default="all", minimum=1)] = None,
+    rows: Annotated[
+        int | None, option("N", "Attack only this many rows, the first ones.", default="all", minimum=1)
+    ] = None,
     encoding: Encoding = "utf-8",
     device: Device = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Attack a run by the fast gradient sign method (FGSM), ever harder."""
+    """Change inputs ever more to mislead a run, by the fast gradient sign method (FGSM), and print what skill is left.
+
+    Example: doxa attack runs/houses later.csv --radius 0 --radius 0.5
+    """
     say = note_printer(quiet)
     from doxa.judge.robustness import robustness
     from doxa.kernels.threads import limit_threads

@@ -22,23 +22,42 @@ from doxa_cli.terminal import (
 
 def bench(
     questions: Annotated[
-        list[str] | None, argument("QUESTION…", "What to measure, or all; without one, the questions.", (*TABLE, "all"))
+        list[str] | None,
+        argument(
+            "QUESTION…",
+            "Answer these questions, or all of them by all; without any, the questions are listed.",
+            (*TABLE, "all"),
+        ),
     ] = None,
     rounds: Annotated[
-        int | None, option("N", "Measure so many rounds, or seeds.", default="the question's own", minimum=1)
+        int | None, option("N", "Measure this many rounds, or seeds.", default="the question's own", minimum=1)
     ] = None,
-    quick: Annotated[bool, flag("--quick", "A few rounds: a look, not a measurement.")] = False,
-    device: Annotated[str, option("DEVICE", "cpu or cuda.", "--device", default=True)] = "cpu",
-    only: Annotated[str, option("WORDS", "Cases whose names hold one of these, between commas.")] = "",
+    quick: Annotated[bool, flag("--quick", "Measure a few rounds, for a look instead of a measurement.")] = False,
+    device: Annotated[
+        str, option("DEVICE", "Measure on this device, as in cpu or cuda.", "--device", default=True)
+    ] = "cpu",
+    only: Annotated[
+        str,
+        option(
+            "WORDS", "Measure only cases whose names contain one of these words, as in local,shared; without it, all."
+        ),
+    ] = "",
     out: Annotated[
-        Path | None, option("FOLDER", "Write each answer as JSON, anew whenever more is known.", default="not written")
+        Path | None,
+        option(
+            "FOLDER", "Write each answer to this folder as JSON, again whenever more is known.", default="not written"
+        ),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Measure what Doxa costs beside the plain net, and beside other libraries where they are installed.
 
-    What is compared is taken in turn, many rounds, in one run; two threads on a CPU. Ctrl-C keeps what was measured.
+    Example: doxa bench step_cost --quick
+
+    What is compared is measured in turn, for many rounds of one run, with two threads on a CPU.
+
+    When Ctrl-C ends it, what was measured is kept.
     """
     if not questions:
         _list_questions(as_json)
@@ -63,7 +82,9 @@ def _list_questions(as_json: bool) -> None:
         return
     print_pairs((name, f"{question.asks} ({question.takes})") for name, question in TABLE.items())
     print_line()
-    print_paragraph("doxa bench QUESTION measures one; all asks every one that the device can answer.", rest="")
+    print_paragraph(
+        "doxa bench QUESTION answers one of them, and doxa bench all every one that the device can answer.", rest=""
+    )
 
 
 def _measure(name: str, settings: Any, out: Path | None, say: Say, show_tables: bool) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from doxa_cli.options import Json, Quiet, argument
+from doxa_cli.plain_flags import PlainFlagsCommand, PlainFlagsGroup
 from doxa_cli.terminal import (
     NOTE_INTERVAL,
     Say,
@@ -22,21 +23,27 @@ from doxa_settings.names import DATA
 if TYPE_CHECKING:
     from doxa.data import Card
 
-app = typer.Typer(invoke_without_command=True)
+app = typer.Typer(cls=PlainFlagsGroup, invoke_without_command=True)
 
-Name = Annotated[str, argument("NAME", "As doxa data list has it.", DATA)]
+Name = Annotated[str, argument("NAME", "Take the data set of this name, as doxa data list prints it.", DATA)]
 
 
 @app.callback()
 def data(context: typer.Context) -> None:
-    """Data sets by name: list, get, path, show."""
+    """List the data sets known by name, fetch their files and show what is known of them.
+
+    Example: doxa data list
+    """
     if context.invoked_subcommand is None:
         print(context.get_help())
 
 
-@app.command("list")
+@app.command("list", cls=PlainFlagsCommand)
 def list_cards(as_json: Json = False) -> None:
-    """Every data set, its size, and whether its files are here."""
+    """List every data set, its size, and whether its files are here.
+
+    Example: doxa data list --json
+    """
     from doxa import data as room
 
     cards = room.cards()
@@ -47,26 +54,35 @@ def list_cards(as_json: Json = False) -> None:
     print_table("Data sets by name", ["name", "task", "rows", "files", "here"], rows)
 
 
-@app.command()
+@app.command(cls=PlainFlagsCommand)
 def get(name: Name, as_json: Json = False, quiet: Quiet = False) -> None:
-    """Fetch the files of a data set that are missing; print where all are."""
+    """Fetch those files of a data set that are missing, and print where all of them are.
+
+    Example: doxa data get mnist
+    """
     from doxa import data as room
 
     paths = room.get(name, _fetch_progress(note_printer(quiet)))
     _print_paths(name, paths, as_json, quiet)
 
 
-@app.command()
+@app.command(cls=PlainFlagsCommand)
 def path(name: Name, as_json: Json = False, quiet: Quiet = False) -> None:
-    """Print where the files of a data set are, or belong."""
+    """Print where the files of a data set are, or where they belong.
+
+    Example: doxa data path mnist
+    """
     from doxa import data as room
 
     _print_paths(name, room.path(name), as_json, quiet)
 
 
-@app.command()
+@app.command(cls=PlainFlagsCommand)
 def show(name: Name, as_json: Json = False) -> None:
-    """What is known of a data set: rows, licence, citation, source."""
+    """Print what is known of a data set: its rows, licence, citation and source.
+
+    Example: doxa data show mnist
+    """
     from doxa import data as room
 
     card = room.card(name)

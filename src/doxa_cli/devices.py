@@ -14,4 +14,6 @@ def device_of(name: str) -> Any:
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        raise BadInput(f"--device {name} cannot be used here: {shorten(str(error))}") from None
+        raise BadInput(
+            f"--device {name} cannot be used here ({shorten(str(error))}); name another, as in cpu or cuda:0"
+        ) from None

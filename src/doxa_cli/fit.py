@@ -19,10 +19,21 @@ if TYPE_CHECKING:
 @with_setting_options(SETTINGS)
 def fit(
     *,
-    resume: Annotated[bool, flag("--resume", "Go on with an interrupted run, to the bit.")] = False,
-    config: Annotated[Path | None, option("FILE", "TOML with settings, named as the options.")] = None,
+    resume: Annotated[
+        bool,
+        flag("--resume", "Go on with the interrupted run in the folder, given the same arguments, to the same result."),
+    ] = False,
+    config: Annotated[
+        Path | None,
+        option("FILE", "Read settings from this TOML file, named as the options are, as in batch_size = 64."),
+    ] = None,
     assignments: Annotated[
-        list[str] | None, option("NAME=VALUE", "A setting that overrides the file's; give several.", "--set")
+        list[str] | None,
+        option(
+            "NAME=VALUE",
+            "Set one setting, over that of the file, as in epochs=20; repeat the option for several.",
+            "--set",
+        ),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -30,9 +41,13 @@ def fit(
 ) -> None:
     """Learn a belief from a table or a named data set, judge it on rows held out, and write both to a folder.
 
-    Settings come from --config, then --set, then the options: the later one counts.
+    Example: doxa fit houses.csv --target price --out runs/houses
 
-    Whatever has a name takes arguments after a colon, as in --prior laplace:0.5.
+    Example: doxa fit mnist --net lenet5 --learner variational --prior laplace:0.5 --epochs 10
+
+    Settings are taken from --config, then from --set, then from the options; of several values the last one counts.
+
+    Whatever is chosen by name takes arguments after a colon, as in laplace:0.5 or laplace:scale=0.5.
     """
     say = note_printer(quiet)
     if settings["source"] is not None:
@@ -49,7 +64,9 @@ def learn_and_show(settings: dict[str, Any], resume: bool, say: Say, as_json: bo
     data_settings = {name: settings.pop(name) for name in DATA_TYPES if name in settings}
     source = data_settings.pop("source", None)
     if source is None:
-        raise BadInput("say what to learn from: doxa fit FILE.csv --target COLUMN, or a data set by name")
+        raise BadInput(
+            "say what to learn from: doxa fit FILE.csv --target COLUMN, or doxa fit NAME with a name of doxa data list"
+        )
     folder = Path(data_settings.pop("out", Path("runs") / (Path(source).stem or "run")))
     data_settings["drop"] = tuple(data_settings.get("drop", ()))
     plan = Plan.from_settings(settings)

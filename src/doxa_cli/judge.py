@@ -20,22 +20,37 @@ if TYPE_CHECKING:
 
 def judge(
     run: Run,
-    table: Annotated[str | None, argument("TABLE", "Rows with their targets; else those held out.")] = None,
-    samples: Annotated[int | None, option("N", "Draws of the weights.", default="as in doxa fit", minimum=1)] = None,
+    table: Annotated[
+        str | None,
+        argument(
+            "TABLE", "Judge on the rows of this file or data set, with their targets; without it, on those held out."
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None, option("N", "Use this many draws of the weights.", default="as in doxa fit", minimum=1)
+    ] = None,
     shift: Annotated[
         str | None,
-        option("SOURCE", "A data set or table it was not made for: does it notice?", choices=DATA),
+        option(
+            "SOURCE",
+            "Score also how well the run notices the rows of this data set or table, which it was not made for.",
+            choices=DATA,
+        ),
     ] = None,
-    out: Annotated[Path | None, option("FILE", "Write the result as JSON too, for doxa report.")] = None,
+    out: Annotated[Path | None, option("FILE", "Write the result to this JSON file too, for doxa report.")] = None,
     encoding: Encoding = "utf-8",
     device: Device = None,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Print the scores of a run on the rows held out, or on a table; and how well it notices what is foreign.
+    """Print the scores of a run on the rows held out or on a table, and how well it notices foreign rows.
 
-    A run that was never judged, such as one pruned without a table, keeps the result.
+    Example: doxa judge runs/houses later.csv --out houses.json
+
+    Example: doxa judge runs/mnist --shift fashion_mnist
+
+    In a run that was never judged, such as one pruned without a table, the result is kept.
     """
     say = note_printer(quiet)
     require_free(out, force)
@@ -76,7 +91,7 @@ def _keep(result: dict[str, Any], path: Path, say: Say) -> None:
     try:
         write_result(path, result)
     except OSError as error:
-        say(f"the result is not kept: {error}")
+        say(f"the result cannot be kept in the run: {error}")
     else:
         say(f"the run had no result yet; this one is kept in {path}, for doxa report")
 

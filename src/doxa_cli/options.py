@@ -50,10 +50,12 @@ def argument(metavar: str, help_text: str, choices: Sequence[str] = ()) -> Any:
     return typer.Argument(metavar=metavar, help=help_text, show_default=False, autocompletion=complete)
 
 
-Json = Annotated[bool, flag("--json", "Print JSON to stdout, and nothing else there.")]
-Quiet = Annotated[bool, flag("--quiet", "No notes and no progress; errors are still told.", "-q")]
-Force = Annotated[bool, flag("--force", "Overwrite the file if there is one.")]
-Run = Annotated[Path, argument("RUN", "The folder that doxa fit wrote.")]
-Encoding = Annotated[str, option("NAME", "Of the table's letters: utf-8, latin-1, utf-16 …", default=True)]
-Samples = Annotated[int, option("N", "Draws of the weights.", default=True, minimum=1)]
-Device = Annotated[str | None, option("DEVICE", "cpu, cuda, cuda:1 …", "--device")]
+Json = Annotated[bool, flag("--json", "Print the result as JSON on standard output, and nothing else there.")]
+Quiet = Annotated[bool, flag("--quiet", "Print no notes and no progress; errors are still printed.", "-q")]
+Force = Annotated[bool, flag("--force", "Overwrite the output file if it exists; without it that is an error.")]
+Run = Annotated[Path, argument("RUN", "Use the run in this folder, which doxa fit wrote.")]
+Encoding = Annotated[str, option("NAME", "Read a CSV file in this encoding, as in latin-1 or utf-16.", default=True)]
+Samples = Annotated[int, option("N", "Use this many draws of the weights.", default=True, minimum=1)]
+Device = Annotated[
+    str | None, option("DEVICE", "Compute on this device, as in cpu, cuda or cuda:1.", "--device", default="cpu")
+]

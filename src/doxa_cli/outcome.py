@@ -59,9 +59,10 @@ def _message_and_code(error: BaseException) -> tuple[str, int]:
     if errors is not None and isinstance(error, errors.DoxaError):
         return str(error), REFUSED
     if isinstance(error, OSError | MemoryError):
-        return str(error) or "there is not enough memory", REFUSED
+        return str(error) or "there is not enough memory; try fewer rows, draws or weights", REFUSED
     description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"unexpected {description}; this is a fault of Doxa: {TRACEBACK}=1 shows where it happened", FAULT
+    advice = f"this is a fault of Doxa, not of yours: run it again with {TRACEBACK}=1 set, and report what it prints"
+    return f"unexpected {description}; {advice}", FAULT
 
 
 def _usage_message(error: Any) -> str:
@@ -69,7 +70,10 @@ def _usage_message(error: Any) -> str:
     message = message[:1].lower() + message[1:]
     if getattr(error, "possibilities", None):
         message = f"no such option: {error.option_name}; did you mean {' or '.join(sorted(error.possibilities))}?"
-    return message if error.ctx is None else f"{message}; see {error.ctx.command_path} --help"
+    if error.ctx is None:
+        return message
+    see = " See" if message.endswith("?") else "; see"
+    return f"{message.replace('. Did you mean', '; did you mean')}{see} {error.ctx.command_path} --help"
 
 
 def _print_error(message: str) -> None:

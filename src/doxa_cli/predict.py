@@ -14,15 +14,25 @@ from doxa_cli.writing import require_free
 
 def predict(
     run: Run,
-    source: Annotated[str, argument("TABLE", "A CSV or parquet file.")],
-    out: Annotated[Path | None, option("FILE", "CSV to write.", default="stdout")] = None,
+    source: Annotated[
+        str,
+        argument(
+            "TABLE",
+            "Predict the rows of this CSV or parquet file, which needs the columns that the run was learned from.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, option("FILE", "Write the predictions to this CSV file.", default="standard output")
+    ] = None,
     samples: Samples = 50,
-    level: Annotated[float, option("SHARE", "Of the intervals: 0.9 asks for 90 % ones.", default=True)] = 0.9,
+    level: Annotated[
+        float, option("SHARE", "Give intervals that hold this share of the targets, between 0 and 1.", default=True)
+    ] = 0.9,
     new: Annotated[
         str,
         option(
             "WHAT",
-            "error or allow: a category or a gap that training never had is refused, or marked as unlike.",
+            "Refuse (error) a category or a gap that training never had, or predict it, marked as unlike (allow).",
             default=True,
             choices=("error", "allow"),
         ),
@@ -33,9 +43,11 @@ def predict(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict every row of a table: mean, deviation and interval, or label and probabilities, and what is unfamiliar.
+    """Predict every row of a table: a mean and an interval, or a label and probabilities, and whether it is unfamiliar.
 
-    With --json a JSON object a row; or, with --out, a summary, while the rows go to the file.
+    Example: doxa predict runs/houses new.csv --out predictions.csv
+
+    With --json each row is printed as a JSON object; with --out too, a summary is, and the rows go to the file as CSV.
     """
     say = note_printer(quiet)
     require_free(out, force)

@@ -16,17 +16,33 @@ if TYPE_CHECKING:
 
 def prune(
     run: Run,
-    source: Annotated[str | None, argument("TABLE", "Rows with their targets, to see the cost.")] = None,
-    fraction: Annotated[float, option("SHARE", "Of the weights, to set to zero.", default=True)] = 0.95,
-    per_layer: Annotated[bool, flag("--per-layer", "Rank within each layer, not over the whole net.")] = False,
-    biases: Annotated[bool, flag("--biases", "Prune biases too.")] = False,
-    out: Annotated[Path | None, option("FOLDER", "Of the new run.", default="RUN-pruned-95")] = None,
+    source: Annotated[
+        str | None,
+        argument(
+            "TABLE",
+            "Show the cost on the rows of this file or data set; without it, on the test rows of the run's data set.",
+        ),
+    ] = None,
+    fraction: Annotated[
+        float, option("SHARE", "Set this share of the weights to zero, from 0 to 1.", default=True)
+    ] = 0.95,
+    per_layer: Annotated[
+        bool, flag("--per-layer", "Rank the weights within each layer; without it they are ranked over the whole net.")
+    ] = False,
+    biases: Annotated[bool, flag("--biases", "Prune biases too; without it they are kept.")] = False,
+    out: Annotated[
+        Path | None,
+        option("FOLDER", "Write the pruned run to this folder, which must be new or empty.", default="RUN-pruned-95"),
+    ] = None,
     samples: Samples = 50,
     encoding: Encoding = "utf-8",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Set the least relevant weights, by |mean| / scale, to zero and write what is left as a new run."""
+    """Set the least relevant weights, by |mean| / scale, to zero and write what is left as a new run.
+
+    Example: doxa prune runs/houses later.csv --fraction 0.5
+    """
     say = note_printer(quiet)
     from doxa.judge.summary import skill_and_nll
     from doxa.kernels.threads import limit_threads

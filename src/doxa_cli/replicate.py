@@ -13,20 +13,34 @@ LIST = "list"
 
 def replicate(
     name: Annotated[
-        str, argument("NAME", "Such as weight-uncertainty/figure-2, or weight-uncertainty for all of it; or list.")
+        str,
+        argument(
+            "NAME",
+            "Re-create this, as in weight-uncertainty/figure-2, or all of weight-uncertainty; list prints the names.",
+        ),
     ],
-    full: Annotated[bool, flag("--full", "At the document's own size, not in a few minutes on two cores.")] = False,
-    seeds: Annotated[int | None, option("N", "So many seeds.", default="the size's own", minimum=1)] = None,
-    device: Annotated[str | None, option("DEVICE", "cpu or cuda.", "--device", default="cpu")] = None,
+    full: Annotated[
+        bool,
+        flag("--full", "Run at the size of the document; without it, at one that takes a few minutes on two cores."),
+    ] = False,
+    seeds: Annotated[int | None, option("N", "Run with this many seeds.", default="the size's own", minimum=1)] = None,
+    device: Annotated[
+        str | None, option("DEVICE", "Compute on this device, as in cpu or cuda.", "--device", default="cpu")
+    ] = None,
     out: Annotated[
-        Path | None, option("FOLDER", "Write the result as JSON, and keep its parts.", default="not written")
+        Path | None,
+        option("FOLDER", "Write the result to this folder as JSON, and keep its parts there.", default="not written"),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Re-create a table or figure of the documents that Doxa was built from, and judge its claims.
 
-    With --out, what is finished of a long replication is kept there: the same command goes on with the rest.
+    Example: doxa replicate list
+
+    Example: doxa replicate weight-uncertainty/figure-2 --out results
+
+    With --out, what is finished of a long replication is kept there, and the same command goes on with the rest.
     """
     from doxa.errors import BadInput, did_you_mean
     from doxa_replicate import TABLE, ReplicationOptions, perform, write

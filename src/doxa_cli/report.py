@@ -14,14 +14,20 @@ GENERATOR = b'<meta name="generator" content="doxa report">'  # a page that may 
 
 def report(
     runs: Annotated[
-        list[Path], argument("RUN…", "Runs, or results as JSON files; those on one data set are compared.")
+        list[Path],
+        argument(
+            "RUN…", "Compare these runs, or results that doxa judge --out wrote; those on the same rows share a table."
+        ),
     ],
-    out: Annotated[Path, option("FILE", "The page to write.", default=True)] = Path("report.html"),
+    out: Annotated[Path, option("FILE", "Write the page to this HTML file.", default=True)] = Path("report.html"),
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare runs on one self-contained HTML page: scores, calibration, pruning, findings, settings."""
+    """Compare runs on one self-contained HTML page: scores, calibration, pruning, findings and settings.
+
+    Example: doxa report runs/houses houses.json --out report.html
+    """
     require_free(out, force, GENERATOR)
     from doxa import report as pages
 

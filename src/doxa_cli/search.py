@@ -18,8 +18,8 @@ from doxa_cli.terminal import note_printer, print_json, print_line, print_pairs
 from doxa_settings.names import DATA, FUNCTIONS
 
 ENVIRONMENT = re.compile(r"[\w./:-]+-v\d+")  # as gymnasium names them
-# Options of a function's search; a net's has its own.
-FUNCTION_OPTIONS = ("generations", "start")
+# Options of a function's search, and what to do on data.
+FUNCTION_OPTIONS = {"generations": "give --epochs instead", "start": "leave it out"}
 LEARNING_OPTIONS = (
     "target",
     "net",
@@ -34,6 +34,7 @@ LEARNING_OPTIONS = (
     "seed",
     "device",
 )  # of the settings of doxa fit
+DATA_OPTIONS = ("target", "perturbation", "objective", "lr", "epochs", "batch_size")  # of use on data alone
 POLICY = "policy.doxa"
 
 
@@ -44,61 +45,82 @@ def search(
         str,
         argument(
             "WHAT",
-            "A data set by name, a table's file, a test function, or a gymnasium environment.",
+            "Search on this data set or table, for the minimum of this function "
+            f"({', '.join(FUNCTIONS)}), or in this gymnasium environment, as in CartPole-v1.",
             (*FUNCTIONS, *DATA),
         ),
     ],
     *,
-    start: Annotated[str | None, option("NUMBERS", "Where a function's search begins, as in 1,-2.")] = None,
+    start: Annotated[
+        str | None,
+        option("NUMBERS", "Begin the search of a function at this point, as in 1,-2.", default="the function's own"),
+    ] = None,
     generations: Annotated[
-        int | None, option("N", "Of a function's or an environment's search.", default="2000", minimum=1)
+        int | None,
+        option(
+            "N", "Search a function or an environment for at most this many generations.", default="2000", minimum=1
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         option(
             "FOLDER",
-            "Of the run; for a function's search, of a file to --resume from; for an environment's, of that and of "
-            f"the policy ({POLICY}).",
+            "Write the run to this folder, or for a function or an environment what --resume needs, and the policy "
+            f"({POLICY}).",
             default="on data runs/ and the source's name; else nothing is kept",
         ),
     ] = None,
-    resume: Annotated[bool, flag("--resume", "Go on with an interrupted search, to the bit.")] = False,
+    resume: Annotated[
+        bool,
+        flag(
+            "--resume", "Go on with the interrupted search in the folder, given the same arguments, to the same result."
+        ),
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     **settings: Any,
 ) -> None:
-    """Learn without gradients: a net on named data or a table, the lowest point of a function, or a policy.
+    """Learn without gradients: a net on a data set or a table, the minimum of a function, or a policy.
 
-    On data it ends as a run, like that of doxa fit --learner search: to be judged, pruned, attacked, reported.
+    Example: doxa search two_moons --net mlp:16 --population 50
+
+    Example: doxa search rosenbrock --start -1,2
+
+    On data it ends as a run, as doxa fit --learner search does, which can be judged, pruned, attacked and reported.
+
+    The defaults below are those on data. For a function the scale is 1, and the population goes by its dimension.
+
+    For an environment the net is mlp:64,64,activation=tanh, the scale 0.5 and the population 40.
     """
     from doxa.errors import BadInput
 
     say = note_printer(quiet)
     if source in FUNCTIONS:
-        _refuse_options(context, ("target", "net", "perturbation", "objective", "lr", "epochs", "batch_size", "device"))
+        _refuse_options(context, ("net", "device", *DATA_OPTIONS), "a function")
         search_result = _minimise_function(source, start, generations, settings, out, resume, quiet)
         _show(source, search_result, as_json, quiet)
         return
     if ENVIRONMENT.fullmatch(source):
-        _refuse_options(context, ("target", "perturbation", "objective", "lr", "epochs", "batch_size", "start"))
+        _refuse_options(context, ("start", *DATA_OPTIONS), "a policy")
         _search_policy(source, generations, settings, out, resume, as_json, quiet)
         return
-    for name in FUNCTION_OPTIONS:
+    for name, advice in FUNCTION_OPTIONS.items():
         if context.params[name] is not None:
             raise BadInput(
-                f"--{name} belongs to the search of a function ({', '.join(FUNCTIONS)}) or a policy; leave it out"
+                f"--{name} belongs to the search of a function ({', '.join(FUNCTIONS)}) or a policy, and {source} is "
+                f"taken for data; {advice}"
             )
     say(f"reading {source}")
     learn_and_show(merge_settings(None, [], context.params) | {"learner": "search"}, resume, say, as_json, quiet)
 
 
-def _refuse_options(context: typer.Context, names: Sequence[str]) -> None:
+def _refuse_options(context: typer.Context, names: Sequence[str], goal: str) -> None:
     """Say which option has nothing to do here."""
     from doxa.errors import BadInput
 
     for name in names:
         if context.params[name] is not None:
-            raise BadInput(f"--{name.replace('_', '-')} is of no use to this search; leave it out")
+            raise BadInput(f"--{name.replace('_', '-')} is of no use to this search, which is for {goal}; leave it out")
 
 
 def _search_policy(

@@ -55,9 +55,13 @@ def _from_file(path: Path) -> dict[str, Any]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise BadInput(f"the settings in {path} cannot be read: {error.strerror or error}") from None
+        raise BadInput(
+            f"the settings in {path} cannot be read ({error.strerror or error}); name a TOML file for --config"
+        ) from None
     except ValueError as error:
-        raise BadInput(f"{path} is not TOML: {error}") from None
+        raise BadInput(
+            f'{path} is not TOML ({error}); a setting is a line such as epochs = 20 or target = "price"'
+        ) from None
     return _require_unique(((_setting_name(name, f" in {path}"), value) for name, value in table.items()), f"in {path}")
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from typer.core import TyperCommand
-
 from doxa_cli.outcome import UsageError
+from doxa_cli.plain_flags import PlainFlagsCommand
 
 # What to do instead, for some.
 HINTS = {"target": "one net learns one column: give one, and leave the others out by --drop, or make a run for each"}
 
 
-class UniqueOptionsCommand(TyperCommand):
+class UniqueOptionsCommand(PlainFlagsCommand):
     """A command that refuses a second value for an option that takes one, instead of keeping the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

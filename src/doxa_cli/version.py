@@ -11,7 +11,10 @@ WORDS = {"True": "yes", "False": "no", "None": "no"}
 
 
 def version(as_json: Json = False) -> None:
-    """Print the versions of Doxa, torch and Python, and what they run on."""
+    """Print the versions of Doxa, torch, NumPy and Python, and what they run on.
+
+    Example: doxa version --json
+    """
     import platform
 
     import numpy

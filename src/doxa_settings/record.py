@@ -28,7 +28,14 @@ from doxa_settings.names import (
 )
 from doxa_settings.setting import choice_field, setting_field
 
-ROWS, BELIEF, LEARNING = "The rows", "The belief", "Learning it"  # panels of the help
+# Panels of the help.
+DATA_PANEL, MODEL, TRAINING, LEARNER, SEARCH = (
+    "Data",
+    "Model",
+    "Training",
+    "Settings of one learner",
+    "Search without gradients",
+)
 
 
 @dataclass(frozen=True)
@@ -36,15 +43,47 @@ class DataSettings:
     """Where the rows come from, and where the run goes."""
 
     source: str | None = setting_field(
-        None, "SOURCE", "A CSV or parquet file, or a data set by name.", choices=DATA, argument=True
+        None,
+        "SOURCE",
+        "Learn from this CSV or parquet file, or from a data set of doxa data list; the settings may name it instead.",
+        choices=DATA,
+        argument=True,
     )
-    target: str | None = setting_field(None, "COLUMN", "The column of the file to predict.", panel=ROWS)
-    task: str | None = choice_field(TASKS, None, "TASK", ".", panel=ROWS, default_text="by the target's values")
-    drop: list[str] | None = setting_field(None, "COLUMN", "A column to leave out; give several.", panel=ROWS)
-    keep_constant: bool = setting_field(False, "", "Take columns that never vary, too.", panel=ROWS)
-    hold_out: float = setting_field(0.1, "SHARE", "Of the rows, to be judged on.", panel=ROWS)
-    encoding: str = setting_field("utf-8", "NAME", "Of the file's letters.", panel=ROWS)
-    out: Path | None = setting_field(None, "FOLDER", "Of the run.", default_text="runs/ and the source's name")
+    target: str | None = setting_field(
+        None,
+        "COLUMN",
+        "Predict this column; a table needs it, and a named data set has a target of its own.",
+        panel=DATA_PANEL,
+    )
+    task: str | None = choice_field(
+        TASKS,
+        None,
+        "TASK",
+        "Take the target as a quantity or as classes",
+        panel=DATA_PANEL,
+        default_text="by the target's values",
+    )
+    drop: list[str] | None = setting_field(
+        None,
+        "COLUMN",
+        "Leave out this column; repeat the option to leave out several. Without it every column is used.",
+        panel=DATA_PANEL,
+    )
+    keep_constant: bool = setting_field(
+        False, "", "Keep columns with one value in every row; without it they are an error.", panel=DATA_PANEL
+    )
+    hold_out: float = setting_field(
+        0.1, "SHARE", "Hold out this share of the rows, between 0 and 1, to judge the belief on.", panel=DATA_PANEL
+    )
+    encoding: str = setting_field(
+        "utf-8", "NAME", "Read a CSV file in this encoding, as in latin-1 or utf-16.", panel=DATA_PANEL
+    )
+    out: Path | None = setting_field(
+        None,
+        "FOLDER",
+        "Write the run to this folder, which must be new or empty.",
+        default_text="runs/ and the source's name",
+    )
 
 
 @dataclass(frozen=True)
@@ -55,123 +94,242 @@ class LearningSettings:
         NETS,
         "mlp:100,100",
         "NET",
-        f"; an mlp's widths, batch_norm=true and activation=tanh ({', '.join(ACTIVATIONS)}) after a colon.",
-        panel=BELIEF,
+        "Learn this net",
+        "; an mlp takes hidden widths, batch_norm=true and an activation "
+        f"({', '.join(ACTIVATIONS)}), as in mlp:64,64,activation=tanh",
+        panel=MODEL,
     )
     prior: str | None = choice_field(
-        PRIORS, None, "PRIOR", ", as in laplace:0.5.", panel=BELIEF, default_text="N(0, 1/fan-in)"
+        PRIORS,
+        None,
+        "PRIOR",
+        "Set the prior on the weights",
+        ", as in laplace:0.5",
+        panel=MODEL,
+        default_text="N(0, 1/fan-in)",
     )
     posterior: str = choice_field(
-        POSTERIORS, "mean_field", "POSTERIOR", ", as in mean_field:layer,scale=0.1.", panel=BELIEF
+        POSTERIORS,
+        "mean_field",
+        "POSTERIOR",
+        "Learn this posterior, with --learner variational",
+        ", as in mean_field:layer,scale=0.1",
+        panel=MODEL,
     )
     likelihood: str | None = choice_field(
-        LIKELIHOODS, None, "LIKELIHOOD", ".", panel=BELIEF, default_text="by the target"
+        LIKELIHOODS, None, "LIKELIHOOD", "Set the target's likelihood", panel=MODEL, default_text="by the target"
     )
     random: str | None = setting_field(
-        None, "NAMES", "Weights that are beliefs, as in '4.*,*.bias'.", panel=BELIEF, default_text="all"
+        None,
+        "NAMES",
+        "Make only weights of these names uncertain, as in '*.bias'; the others are learned as plain numbers.",
+        panel=MODEL,
+        default_text="all",
     )
     learner: str = choice_field(
         LEARNERS,
         "auto",
         "LEARNER",
-        "; auto tries KL weights and learns a committee.",
-        panel=LEARNING,
+        "Choose how to learn",
+        "; auto tries KL weights and learns a committee",
+        panel=TRAINING,
         default_text="auto; images: variational",
     )
-    noise: str = choice_field(NOISES, "local", "NOISE", ".", panel=LEARNING)
+    noise: str = choice_field(
+        NOISES,
+        "local",
+        "NOISE",
+        "Draw weight noise in this way, with --learner auto or variational",
+        panel=TRAINING,
+    )
     kl_weight: str | None = choice_field(
         KL_WEIGHTS,
         None,
         "WEIGHT",
-        ", as in annealed:5, or a number; several for auto to try.",
-        panel=LEARNING,
+        "Weigh the KL term by a number or a schedule",
+        ", as in annealed:5; auto tries several numbers, as in 1,0.1",
+        panel=TRAINING,
         default_text="0.1; auto: 1,0.1,0.01",
     )
-    samples: int = setting_field(1, "N", "Draws of the weights a step.", panel=LEARNING, minimum=1)
-    antithetic: bool = setting_field(False, "", "Draws in pairs of opposite noise.", panel=LEARNING)
-    dropout: float = setting_field(0.5, "RATE", "Of the learner dropout.", panel=LEARNING)
-    input_dropout: float = setting_field(0.0, "RATE", "Of the learner dropout, for the inputs.", panel=LEARNING)
+    samples: int = setting_field(
+        1,
+        "N",
+        "With --learner variational, average over this many draws of the weights in each step.",
+        panel=LEARNER,
+        minimum=1,
+    )
+    antithetic: bool = setting_field(
+        False,
+        "",
+        "With --learner variational, make draws in pairs of opposite noise; --samples must be even.",
+        panel=LEARNER,
+    )
+    dropout: float = setting_field(
+        0.5,
+        "RATE",
+        "With --learner dropout, drop inputs of each layer with this probability, 0 to below 1.",
+        panel=LEARNER,
+    )
+    input_dropout: float = setting_field(
+        0.0,
+        "RATE",
+        "With --learner dropout, drop inputs of the net with this probability, 0 to below 1.",
+        panel=LEARNER,
+    )
     temperature: float = setting_field(
         1.0,
         "T",
-        "Of the learner langevin: below 1 it samples a colder posterior than the true one.",
-        panel=LEARNING,
+        "With --learner langevin, sample at this temperature, from 0 up; 1 is the true posterior.",
+        panel=LEARNER,
         default_text="1.0",
     )
-    burn_in: float = setting_field(0.5, "SHARE", "Of the steps that the learner langevin forgets.", panel=LEARNING)
+    burn_in: float = setting_field(
+        0.5, "SHARE", "With --learner langevin, discard this first share of the steps, 0 to below 1.", panel=LEARNER
+    )
     thinning: int | None = setting_field(
         None,
         "N",
-        "Steps from one sample of langevin to the next.",
-        panel=LEARNING,
-        default_text="an epoch's",
+        "With --learner langevin, keep one sample each time this many steps are done.",
+        panel=LEARNER,
+        default_text="one an epoch",
         minimum=1,
     )
     on_disk: bool = setting_field(
-        False, "", "Keep the samples of langevin on disk, in the run's folder.", panel=LEARNING
+        False, "", "With --learner langevin, keep the samples in the run's folder, not in memory.", panel=LEARNER
     )
     average_from: float = setting_field(
-        0.75, "SHARE", "Of the steps after which the learner swa averages.", panel=LEARNING
+        0.75, "SHARE", "With --learner swa, average weights after this share of the steps, 0 to below 1.", panel=LEARNER
     )
     average_every: int | None = setting_field(
         None,
         "N",
-        "Steps from one of the weights that swa averages to the next.",
-        panel=LEARNING,
-        default_text="an epoch's",
+        "With --learner swa, add the weights to the average each time this many steps are done.",
+        panel=LEARNER,
+        default_text="once an epoch",
         minimum=1,
     )
     average_decay: float = setting_field(
-        0.999, "X", "Of the older weights in the average of the learner ema.", panel=LEARNING
+        0.999, "X", "With --learner ema, keep this share of the average at each step, 0 to below 1.", panel=LEARNER
     )
     members: int | None = setting_field(
-        None, "N", "An ensemble of so many.", panel=LEARNING, default_text="1; auto: 3 or 5", minimum=1
+        None,
+        "N",
+        "Learn an ensemble of this many members.",
+        panel=TRAINING,
+        default_text="1; auto: 3 or 5",
+        minimum=1,
     )
-    same_start: bool = setting_field(False, "", "An ensemble's members start alike.", panel=LEARNING)
+    same_start: bool = setting_field(
+        False,
+        "",
+        "Start the members of an ensemble from the same weights; without it each has its own.",
+        panel=TRAINING,
+    )
     perturbation: str = choice_field(
-        PERTURBATIONS, "local", "NAME", ", of the learner search, as in low_rank:2.", panel=LEARNING
+        PERTURBATIONS,
+        "local",
+        "NAME",
+        "Set how the learner search perturbs the weights",
+        ", as in low_rank:2",
+        panel=SEARCH,
     )
     objective: str | None = choice_field(
-        OBJECTIVES, None, "NAME", ", for the learner search.", panel=LEARNING, default_text="the likelihood's"
+        OBJECTIVES,
+        None,
+        "NAME",
+        "Let the learner search optimise this score of classes",
+        panel=SEARCH,
+        default_text="the likelihood",
     )
-    population: int = setting_field(100, "N", "Weights tried a step by the learner search.", panel=LEARNING, minimum=1)
-    perturbation_scale: float = setting_field(0.05, "X", "Scale of the noise of the learner search.", panel=LEARNING)
-    workers: int = setting_field(0, "N", "Processes that evaluate for the learner search.", panel=LEARNING, minimum=0)
+    population: int = setting_field(
+        100,
+        "N",
+        "Let the learner search try this many perturbations in each step, at least 2.",
+        panel=SEARCH,
+        minimum=1,
+    )
+    perturbation_scale: float = setting_field(
+        0.05, "X", "Let the learner search perturb by noise of this standard deviation, above 0.", panel=SEARCH
+    )
+    workers: int = setting_field(
+        0,
+        "N",
+        "Let the learner search evaluate in this many processes; 0 evaluates in this one.",
+        panel=SEARCH,
+        minimum=0,
+    )
     lr: str | None = choice_field(
         RATES,
         None,
         "RATE",
-        ", as in step:0.01,10, or a number.",
-        panel=LEARNING,
+        "Set the learning rate or its schedule",
+        ", as in 0.01 or step:0.01,10",
+        panel=TRAINING,
         default_text="cosine:0.001; auto: 0.005",
     )
     optimiser: str | None = choice_field(
-        OPTIMISERS, None, "NAME", ", as in sgd:momentum=0.9.", panel=LEARNING, default_text="adam"
+        OPTIMISERS,
+        None,
+        "NAME",
+        "Train by this optimiser",
+        ", as in sgd:momentum=0.9",
+        panel=TRAINING,
+        default_text="adam",
     )
     autocast: str | None = choice_field(
-        PRECISIONS, None, "DTYPE", ", of the net's operations.", panel=LEARNING, default_text="float32"
+        PRECISIONS,
+        None,
+        "DTYPE",
+        "Run the net's operations in this precision",
+        panel=TRAINING,
+        default_text="float32",
     )
     epochs: int | None = setting_field(
         None,
         "N",
-        "Passes over the rows, at most.",
-        panel=LEARNING,
+        "Pass over the training rows this many times at most.",
+        panel=TRAINING,
         default_text="20, or 4000 steps; auto: as needed",
         minimum=1,
     )
     batch_size: int | None = setting_field(
-        None, "N", "Rows a step.", panel=LEARNING, default_text="128; auto: by the rows", minimum=1
+        None,
+        "N",
+        "Use this many rows in each training step.",
+        panel=TRAINING,
+        default_text="128; auto: by the rows",
+        minimum=1,
     )
     patience: int | None = setting_field(
-        None, "N", "Stop after so many epochs without gain on validation rows.", panel=LEARNING, minimum=1
+        None,
+        "N",
+        "Stop after this many epochs without gain on validation rows; without it every epoch is run.",
+        panel=TRAINING,
+        minimum=1,
     )
     validation_samples: int = setting_field(
-        8, "N", "Draws that score an epoch, where there is patience.", panel=LEARNING, minimum=1
+        8,
+        "N",
+        "Score epochs on validation rows, where there is patience, by this many draws.",
+        panel=TRAINING,
+        minimum=1,
     )
-    checkpoint_every: int = setting_field(1, "N", "Epochs from one saving to the next.", panel=LEARNING, minimum=1)
+    checkpoint_every: int = setting_field(
+        1, "N", "Save a checkpoint each time this many epochs are done.", panel=TRAINING, minimum=1
+    )
     checkpoint_steps: int | None = setting_field(
-        None, "N", "Steps from one saving to the next within an epoch.", panel=LEARNING, minimum=1
+        None,
+        "N",
+        "Save a checkpoint also each time this many steps are done; without it only between epochs.",
+        panel=TRAINING,
+        minimum=1,
     )
-    draws: int = setting_field(50, "N", "Of the weights, to judge by.", panel=LEARNING, minimum=1)
-    seed: int = setting_field(0, "N", "Of all that is random.", panel=LEARNING)
-    device: str | None = setting_field(None, "DEVICE", "cpu, cuda, cuda:1 …", panel=LEARNING, default_text="cpu")
+    draws: int = setting_field(
+        50, "N", "Judge the belief by this many draws of the weights.", panel=TRAINING, minimum=1
+    )
+    seed: int = setting_field(
+        0, "N", "Set the seed of all randomness, a whole number; the same seed repeats a run.", panel=TRAINING
+    )
+    device: str | None = setting_field(
+        None, "DEVICE", "Compute on this device, as in cpu, cuda or cuda:1.", panel=TRAINING, default_text="cpu"
+    )

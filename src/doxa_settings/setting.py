@@ -27,9 +27,12 @@ def setting_field(default: Any, metavar: str, help_text: str, **details: Any) ->
     return field(default=default, metadata={"setting": SettingInfo(metavar, help_text, **details)})
 
 
-def choice_field(choices: tuple[str, ...], default: str | None, metavar: str, help_text: str, **details: Any) -> Any:
-    """The field of a setting that names a member of a room; its help begins with their names."""
-    return setting_field(default, metavar, f"{', '.join(choices)}{help_text}", choices=choices, **details)
+def choice_field(
+    choices: tuple[str, ...], default: str | None, metavar: str, lead: str, hint: str = "", **details: Any
+) -> Any:
+    """The field of a setting that names a member of a room; its help is `lead: a, b or c` and then the hint."""
+    names = " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))
+    return setting_field(default, metavar, f"{lead}: {names}{hint}.", choices=choices, **details)
 
 
 def setting_fields(record: Any) -> Iterator[tuple[Field[Any], SettingInfo]]:
