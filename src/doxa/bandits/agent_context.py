@@ -16,11 +16,6 @@ from doxa.engine.contracts import Beliefs, Gradient, State
 from doxa.random.philox import Stream
 from doxa.weights.layout import autocast_context, call, module_mode
 
-# Streams of an environment step, above those of the steps of learning: one for the minibatches, one for a policy's own
-# choices, and for each draw of the weights so many as a posterior may need.
-BATCH_STREAM, POLICY_STREAM, DRAW_STREAMS, STREAMS_PER_DRAW = 0x7FFF0000, 0x7FFF0001, 0x7FFF0100, 0x100
-MOST_DRAWS = 200
-
 # From a net's weights, buffers and rows to what is wanted of it.
 NetFunction = Callable[[Mapping[str, Tensor], Mapping[str, Tensor], Tensor], Tensor]
 

@@ -11,11 +11,10 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from doxa.errors import BadInput, require_whole
+from doxa.random import streams
 from doxa.random.keys import seed_of
 from doxa.random.philox import Stream, fill_uniform
 
-# Streams of an episode: which context comes, what each action would pay, and what is done before anything is known.
-CONTEXT_STREAM, REWARD_STREAM, RANDOM_ACTION_STREAM = 0, 1, 2
 MOST_ACTIONS = 256  # a byte each
 
 
@@ -78,7 +77,8 @@ class Bandit:
         steps, action_count = require_whole("steps", steps), len(self.actions)
         stream = Stream(torch.tensor([seed_of((require_whole("seed", seed, least=None), "bandit"))]))
         u = [torch.empty(1, size) for size in (steps, steps * action_count, steps)]
-        for number, out in zip((CONTEXT_STREAM, REWARD_STREAM, RANDOM_ACTION_STREAM), u, strict=True):
+        stream_numbers = streams.BANDIT_CONTEXTS, streams.BANDIT_REWARDS, streams.BANDIT_RANDOM_ACTIONS
+        for number, out in zip(stream_numbers, u, strict=True):
             fill_uniform(out, stream.with_number(number))
         rows = uniform_integers(u[0][0], torch.tensor(len(self.contexts)))
         return Episode(

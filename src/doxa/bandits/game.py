@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from doxa.bandits.agent import Agent
-from doxa.bandits.agent_context import BATCH_STREAM, ActionSelector, AgentContext
+from doxa.bandits.agent_context import ActionSelector, AgentContext
 from doxa.bandits.bandit import Bandit, uniform_integers
 from doxa.bandits.replay import Replay
 from doxa.contracts import Batch, Problem
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Gradient, State
 from doxa.engine.feed import InMemoryFeed
+from doxa.random import streams
 from doxa.random.philox import Stream, fill_uniform
 
 
@@ -115,7 +116,7 @@ class Game:
             u = torch.empty(
                 len(self.net_seeds), self.rules.updates * self.rules.batch_size, device=self.net_seeds.device
             )
-            fill_uniform(u, Stream(self.net_seeds, unit, BATCH_STREAM))
+            fill_uniform(u, Stream(self.net_seeds, unit, streams.BANDIT_BATCH))
             self.minibatches = self.replay.look_up(self.agent_of, uniform_integers(u, self.replay.count(position)))
         self.clock += 1
 

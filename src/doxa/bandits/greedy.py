@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.bandits.agent_context import POLICY_STREAM, ActionSelector, AgentContext
+from doxa.bandits.agent_context import ActionSelector, AgentContext
 from doxa.bandits.bandit import uniform_integers
 from doxa.engine.contracts import State
 from doxa.errors import BadInput
+from doxa.random import streams
 from doxa.random.philox import Stream, fill_uniform
 
 
@@ -54,7 +55,7 @@ class GreedySelector:
         if not self.explores:
             return best_actions
         u = torch.empty(context.agents, 2, device=x.device)
-        fill_uniform(u, Stream(stream.seeds[:: context.nets], stream.step, POLICY_STREAM))
+        fill_uniform(u, Stream(stream.seeds[:: context.nets], stream.step, streams.BANDIT_POLICY))
         random_actions = uniform_integers(u[:, 1], torch.full_like(best_actions, x.shape[1]))
         return torch.where(u[:, 0] < self.epsilons, random_actions, best_actions)
 

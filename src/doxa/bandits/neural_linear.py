@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from doxa.bandits.agent_context import DRAW_STREAMS, ActionSelector, AgentContext
+from doxa.bandits.agent_context import ActionSelector, AgentContext
 from doxa.engine.contracts import State
 from doxa.errors import BadInput, require_positive, require_whole
+from doxa.random import streams
 from doxa.random.philox import Stream, fill_normals
 from doxa.weights.layout import call
 
@@ -73,7 +74,7 @@ class NeuralLinearSelector:
     def choose(self, x: Tensor, stream: Stream) -> Tensor:
         phi = self.context.forward(self.features, self.context.beliefs.mean, x)
         z = torch.empty_like(self.mean)
-        fill_normals(z, stream.with_number(DRAW_STREAMS))
+        fill_normals(z, stream.with_number(streams.BANDIT_DRAWS))
         weight_draws = self.mean + (self.factor @ z[:, :, None])[:, :, 0]
         return (phi @ weight_draws[:, :, None])[:, :, 0].argmax(1)
 

@@ -9,17 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.bandits.agent_context import (
-    DRAW_STREAMS,
-    MOST_DRAWS,
-    POLICY_STREAM,
-    STREAMS_PER_DRAW,
-    ActionSelector,
-    AgentContext,
-)
+from doxa.bandits.agent_context import ActionSelector, AgentContext
 from doxa.bandits.bandit import uniform_integers
 from doxa.engine.contracts import State
 from doxa.errors import BadInput, require_whole
+from doxa.random import streams
 from doxa.random.philox import Stream, fill_uniform
 
 
@@ -38,8 +32,8 @@ class Thompson:
     draws: int = 1
 
     def __post_init__(self) -> None:
-        if require_whole("draws", self.draws) > MOST_DRAWS:
-            raise BadInput(f"draws must be at most {MOST_DRAWS} a decision, got {self.draws}")
+        if require_whole("draws", self.draws) > streams.BANDIT_MAX_DRAWS:
+            raise BadInput(f"draws must be at most {streams.BANDIT_MAX_DRAWS} a decision, got {self.draws}")
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -66,7 +60,8 @@ class ThompsonSelector:
         context = self.context
         x = context.repeat_per_net(x)
         weight_draws = [
-            context.beliefs.draw(stream.with_number(DRAW_STREAMS + STREAMS_PER_DRAW * s)) for s in range(self.draws)
+            context.beliefs.draw(stream.with_number(streams.BANDIT_DRAWS + streams.BANDIT_STREAMS_PER_DRAW * s))
+            for s in range(self.draws)
         ]
         expected = torch.stack([context.rewards(flat, x) for flat in weight_draws])
         if context.nets > 1:
@@ -77,7 +72,7 @@ class ThompsonSelector:
         """Of what an ensemble's nets expect in each draw [S, K, A], that of one member of each agent [S, M, A]."""
         context = self.context
         u = torch.empty(context.agents, self.draws, device=expected.device)
-        fill_uniform(u, Stream(stream.seeds[:: context.nets], stream.step, POLICY_STREAM))
+        fill_uniform(u, Stream(stream.seeds[:: context.nets], stream.step, streams.BANDIT_POLICY))
         member = uniform_integers(u.T, torch.full_like(u.T, context.nets, dtype=torch.int64))
         by_member = expected.view(self.draws, context.agents, context.nets, -1)
         index = member[:, :, None, None].expand(-1, -1, 1, by_member.shape[-1])

@@ -29,10 +29,10 @@ from doxa.data.rows import (
     take_rows,
 )
 from doxa.errors import BadInput
+from doxa.random import streams
 from doxa.random.keys import Key, isolated_rng, reseed, seed_of
 from doxa.random.philox import Stream, random_order
 
-ORDER_STREAM = 0x7FFFFFFF  # the number of the streams that shuffle, which no step uses
 INTEGER_DTYPES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 SAMPLER_NAMES = "sampler", "batch_sampler"  # what a loader calls them, whatever they are
 
@@ -106,7 +106,7 @@ class InMemoryFeed:
 
     def order(self, number: int, seeds: Tensor) -> Tensor:
         """The rows in the order in which each net sees them in an epoch [K, n]."""
-        index = random_order(Stream(seeds, number, ORDER_STREAM), self.size)
+        index = random_order(Stream(seeds, number, streams.ORDER), self.size)
         return index if self.rows is None else self.rows.gather(1, index)
 
     def fingerprint(self) -> str:

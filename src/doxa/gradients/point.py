@@ -14,8 +14,9 @@ from doxa.engine.contracts import Beliefs, Parameter, Recipe, State
 from doxa.engine.recipes import GradientRows
 from doxa.gradients.forward_backward import ForwardBackward, Sites, why_eager
 from doxa.noise.interception import Rule
-from doxa.noise.leaves import ROWS, GradientBuffer, group_slots, make_leaves
+from doxa.noise.leaves import GradientBuffer, group_slots, make_leaves
 from doxa.posteriors.divergence import kl
+from doxa.random import streams
 from doxa.random.philox import Stream
 
 # The slopes of log p at a net's weights [R].
@@ -90,7 +91,7 @@ class PointGradient:
         for _, buffer in self.gradient_buffers:
             buffer.clear()
         return self.forward_backward(
-            batch, self.buffers, [(context.stream.with_number(ROWS), 1.0)], compiled=context.compiled
+            batch, self.buffers, [(context.stream.with_number(streams.ROWS), 1.0)], compiled=context.compiled
         )
 
     @torch.no_grad()

@@ -1,4 +1,15 @@
-"""The C kernels, compiled once for this machine where it has a C compiler; without one, torch does their work."""
+"""The C kernels, compiled once for this machine where it has a C compiler; without one, torch does their work.
+
+C and not an extension of torch's: it needs no headers, no build when Doxa is installed and no wheel for each platform,
+it compiles in a second, and `-march=native` may use all that the processor has. Python hands over addresses and strides
+by ctypes, and lets go of its lock on the way.
+
+Nobody has tried the compiler that is met here. So the library is asked known questions before it is used, and one that
+answers wrongly is as good as none: the next flags are tried, then the next compiler. It is kept under a name made of
+all that its bits depend on, source, compiler, flags and processor, and checkpoints hold that name: who goes on with a
+run on other kernels is told that bits may differ. A folder that others may write to is not used, for what lies in it
+will be run.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +32,18 @@ import torch
 from torch import Tensor
 
 SOURCE = Path(__file__).with_name("flat.c")
-# -ffast-math would reorder sums that must not be, and flush denormal numbers to zero in the whole process.
+# -ffast-math would reorder sums that must not be, and flush denormal numbers to zero in the whole process; some
+# compilers mean it unless told, hence its opposite first. What it does that does no harm is asked for by name: nobody
+# looks at errno, at floating-point traps or at the sign of zero, and without them roots and choices become vector
+# instructions.
 FLAGS = ("-fno-fast-math", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-shared", "-fPIC")
 
+# Types by what they hold: a count or stride, a seed or counter, a number, an address (None for nothing), a choice.
 _N, _KEY, _X, _V, _FLAG = ctypes.c_int64, ctypes.c_uint64, ctypes.c_float, ctypes.c_void_p, ctypes.c_int
 _WORD = ctypes.c_uint32
 _ROWS = (_N, _V, _KEY)  # members, their seeds, the upper half of their counters
-_ADAM = (_X,) * 7
-_NOISE_STREAM = (_V, _KEY, _N, _X)
+_ADAM = (_X,) * 7  # decays and what they leave, the small number, what is left of both corrections
+_NOISE_STREAM = (_V, _KEY, _N, _X)  # seeds, upper half, first number, sign: enough to make noise again
 _SLOPES = (_N, _N, _FLAG, _FLAG, _V, _V, _N, _V, _V, _N, _V, _N, _V, _N, _N, *_NOISE_STREAM, _V, _V, _V)
 SIGNATURES = {
     "doxa_normals": (*_ROWS, _N, _N, _X, _N, _V),
@@ -69,7 +84,11 @@ def fingerprint() -> str | None:
 
 
 def kernel(name: str, *vectors: Tensor | None) -> Callable[..., None] | None:
-    """The C function of this name, where it can work on these rows [K, n]: float32, in the CPU's memory, each dense."""
+    """The C function of this name, where it can work on these rows [K, n]: float32, in the CPU's memory, each dense.
+
+    None asks the caller to do the same in torch, which serves any dtype and device and may be differentiated, compiled
+    and vectorised: every pass is stated twice, and it is not the user who has to know which one runs.
+    """
     if torch.compiler.is_compiling():
         return None
     for v in vectors:
@@ -90,7 +109,10 @@ def stride(rows: Tensor | None) -> int:
 
 
 def mark_written(*vectors: Tensor) -> None:
-    """Tell autograd that these were written to, as torch's own operations do."""
+    """Tell autograd that these were written to, as torch's own operations do.
+
+    It counts versions: a backward pass that needs what was there before then fails in words, not with wrong numbers.
+    """
     for v in vectors:
         torch.autograd.graph.increment_version(v)
 
@@ -115,7 +137,11 @@ def _declare_signatures(compiled: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def _passes_self_test(compiled: ctypes.CDLL) -> bool:
-    """Whether known questions get their known answers: a compiler may take liberties with floating point."""
+    """Whether known questions get their known answers: a compiler may take liberties with floating point.
+
+    Scales from the far ends of rho would show flushed or reordered sums; normals across the border of two groups show
+    Philox's whole numbers, the polynomials and the walk over groups at once.
+    """
     rho = torch.tensor([-60.0, -5.0, -1.0, 0.0, 3.0, 79.0])
     scale, noise, seed = torch.empty(6), torch.empty(6), torch.zeros(1, dtype=torch.int64)
     compiled.doxa_fill_scale(1, 6, 0, 6, 6, rho.data_ptr(), scale.data_ptr())
@@ -146,6 +172,7 @@ def _compilers() -> Iterator[tuple[str, bytes]]:
 
 
 def _flags(version: bytes) -> Iterator[tuple[str, ...]]:
+    """From the fastest to what any compiler understands."""
     # GCC's OpenMP is torch's own on Linux: one pool of threads. Another's would be a second pool, or on a Mac a crash.
     shares_torch_openmp = sys.platform == "linux" and b"clang" not in version.lower()
     for native in (("-march=native",), ()):
@@ -154,7 +181,11 @@ def _flags(version: bytes) -> Iterator[tuple[str, ...]]:
 
 
 def _build(folder: Path, compiler: str, version: bytes, flags: tuple[str, ...]) -> Path:
-    """The path of the library in a folder, after compiling it if it is not there whole."""
+    """The path of the library in a folder, after compiling it if it is not there whole.
+
+    A process may be killed while it writes, and several may start at once, as workers do: each compiles in a folder of
+    its own and puts the result in place in one step, and a library is believed only beside its own checksum.
+    """
     inputs = [SOURCE.read_bytes(), compiler.encode(), version, " ".join(flags).encode(), _processor()]
     name = f"flat-{hashlib.sha256(b'|'.join(inputs)).hexdigest()[:20]}.so"
     target, digest_file = folder / name, folder / f"{name}.sha256"

@@ -1,4 +1,8 @@
-"""The flat passes as Triton kernels, for a GPU's memory; without Triton, torch does their work."""
+"""The flat passes as Triton kernels, for a GPU's memory; without Triton, torch does their work.
+
+Triton comes with torch's builds for CUDA and compiles each kernel when it is first launched, for the GPU that is there:
+nothing is built here, and there is nothing to keep.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,7 @@ def kernel(name: str, *rows: Tensor | None) -> Any:
     for r in rows:
         if r is not None and not _is_supported(r):
             return None
+    # Inside torch.compile, vmap or grad there are no addresses to hand over: the same in torch can be seen through.
     if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
         return None
     module = kernels()
@@ -46,5 +51,5 @@ def group_count(start: int, n: int, size: int = GROUP) -> int:
 
 
 def step_tensor(step: int | Tensor, device: torch.device) -> Tensor:
-    """A step's number in the device's memory."""
+    """A step's number in the device's memory, where a recording moves it on without the CPU."""
     return step if isinstance(step, Tensor) else torch.full((), step, dtype=torch.int64, device=device)

@@ -1,7 +1,20 @@
 /* Passes over flat vectors of float32, each once through memory: what a training step does besides running the net.
  *
+ * Such a step is bound by memory, not by arithmetic: a large net's vectors fit into no cache, and every operation of
+ * torch's reads and writes them whole. Written as one loop, the draw of a weight
+ *
+ *     reads mean, rho                                          writes w, epsilon where it is kept
+ *
+ * and the step of its mean m and scale s = softplus(rho), pull-back, KL and Adam together,
+ *
+ *     reads gradients, epsilon, m, rho and four moments        writes m, rho and four moments
+ *
+ * instead of a pass for each sign in the equations. Gradients by mean and rho, scales and normals live for a chunk, in
+ * the cache.
+ *
  * Written so that a compiler turns every loop over LANES into vector instructions; no libm call, no branch inside.
- * doxa/flat states each pass in torch; tests hold the two equal to rounding.
+ * doxa/flat states each pass in torch; tests hold the two equal to rounding. Nothing is summed over a vector: threads
+ * share out stretches, and how many there are changes no bit.
  */
 
 #include <math.h>
@@ -12,15 +25,18 @@
 #error "rounding tricks below need the sums as they are written"
 #endif
 
-#define LANES 256
-#define GROUP (4 * LANES)
-#define FAR 80.0f
-#define THREADS_PAY 32768
+#define LANES 256          /* counters that are worked on together: a multiple of every vector unit's width */
+#define GROUP (4 * LANES)  /* the numbers that come of them, as Philox gives four words a counter */
+#define FAR 80.0f          /* rho is held within: beyond, 1/s or the exponential would leave float32 */
+#define THREADS_PAY 32768  /* numbers below which waking threads takes longer than the work */
 
+/* The bits of a number, by memcpy: a cast of pointers would break C's aliasing rules, and compiles to the same. */
 static inline float as_float(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
 static inline uint32_t as_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
 
-/* Natural logarithm of a positive normal number. */
+/* Natural logarithm of a positive normal number: x = 2^e (1 + m), log x = e log 2 + log(1 + m), the last by a
+ * polynomial that was fitted to the interval. Like those below, it is off by two parts in 10^7 at most. libm's logf
+ * would be called once for each number, which keeps the loop around it from becoming vector instructions. */
 static inline float ln(float x) {
     uint32_t shifted = as_bits(x) - 0x3f3504f3u; /* the mantissa is taken from sqrt(1/2) to sqrt(2) */
     float exponent = (float)((int32_t)shifted >> 23);
@@ -36,9 +52,11 @@ static inline float ln(float x) {
     return exponent * 0.693147181f + (m + m * m * p);
 }
 
-/* exp(x) for |x| up to 87. */
+/* exp(x) for |x| up to 87: 2^n exp(r), with n the whole number nearest to x / log 2 and |r| at most log(2)/2. */
 static inline float expo(float x) {
-    float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f; /* rounds to a whole number */
+    /* 1.5 * 2^23 has no room for a fraction: to add it rounds. -ffast-math would see a sum of zero. */
+    float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+    /* log 2 in two parts, the first with few enough bits that n times it is exact (Cody and Waite). */
     float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
     float p = 0.00139505f;
     p = p * r + 0.00836888f;
@@ -48,7 +66,8 @@ static inline float expo(float x) {
     return (1.0f + (r + r * r * p)) * as_float((uint32_t)((int32_t)n + 127) << 23);
 }
 
-/* log(1 + y) for y from 0 to 1, to a small relative error: 2 atanh(y / (2 + y)). */
+/* log(1 + y) for y from 0 to 1, to a small relative error: 2 atanh(y / (2 + y)). By ln(1 + y) the scale of a rho of -20
+ * would be zero, and 1/s is a slope of the KL. */
 static inline float ln1p(float y) {
     float s = y / (2.0f + y), q = s * s;
     float p = 0.14012233f;
@@ -60,6 +79,7 @@ static inline float ln1p(float y) {
 
 static inline float within(float x) { return x < -FAR ? -FAR : (x > FAR ? FAR : x); }
 
+/* log(1 + exp(rho)) without overflow: max(rho, 0) + log(1 + exp(-|rho|)). */
 static inline float softplus(float rho) {
     float x = within(rho);
     return (x > 0.0f ? x : 0.0f) + ln1p(expo(-fabsf(x)));
@@ -67,6 +87,8 @@ static inline float softplus(float rho) {
 
 static inline float sigmoid(float x) { return 1.0f / (1.0f + expo(-within(x))); }
 
+/* One round of Philox: two products of 32 by 32 bits, whose halves are crossed and mixed with the key, which moves on
+ * by Weyl's constants. Salmon et al. (2011), Parallel random numbers: as easy as 1, 2, 3. */
 #define ROUND                                                             \
     {                                                                     \
         uint64_t p = (uint64_t)0xD2511F53u * a, q = (uint64_t)0xCD9E8D57u * c; \
@@ -78,7 +100,9 @@ static inline float sigmoid(float x) { return 1.0f / (1.0f + expo(-within(x))); 
         k1 += 0xBB67AE85u;                                                \
     }
 
-/* Philox4x32-10 at LANES counters, the words of each in four rows; `high` is the counters' upper half. */
+/* Philox4x32-10 at LANES counters, the words of each in four rows; `high` is the counters' upper half, a step and the
+ * number of a stream (doxa/random/streams.py). There is no state: any group can be made at any time, by any thread.
+ * That is why noise need not be stored between the draw and the step that multiplies with it. */
 static void philox(uint64_t key, uint64_t high, uint64_t group, uint32_t *restrict words) {
     uint32_t first = (uint32_t)(group * LANES), above = (uint32_t)(group * LANES >> 32);
     for (int i = 0; i < LANES; i++) {
@@ -92,10 +116,14 @@ static void philox(uint64_t key, uint64_t high, uint64_t group, uint32_t *restri
     }
 }
 
-/* Box and Muller: a row of radii and a row of angles into two rows of normal numbers. */
+/* Box and Muller: a row of radii and a row of angles into two rows of normal numbers. Ziggurat and its kin reject now
+ * and then, so that a number's place would depend on those before it; this takes two words for two numbers, always. u
+ * is never 0, so that no number is infinite: the largest is sqrt(2 log 2^32), 6.66. An angle is split into quarters of
+ * a turn and a rest between -pi/4 and pi/4, where short polynomials are enough; the quarter says which of them is the
+ * cosine and what signs they have. */
 static void box_muller(const uint32_t *restrict words, float *restrict z) {
     for (int i = 0; i < LANES; i++) {
-        float u = ((float)(int32_t)(words[i] >> 1) + 0.5f) * 0x1p-31f;
+        float u = ((float)(int32_t)(words[i] >> 1) + 0.5f) * 0x1p-31f; /* signed: what vector units convert */
         float radius = sqrtf(fabsf(2.0f * ln(u)));
         uint32_t angle = words[LANES + i], quarter = (angle + 0x20000000u) >> 30;
         float t = (float)(int32_t)(angle - (quarter << 30)) * 1.46291808e-9f; /* from -pi/4 to pi/4 */
@@ -125,7 +153,8 @@ static inline Overlap overlap(int64_t group, int64_t size, int64_t start, int64_
     return part;
 }
 
-/* Every group of `size` numbers that [start, start + n) touches, for every member. */
+/* Every group of `size` numbers that [start, start + n) touches, for every member. A vector may begin in the middle of
+ * a group, as the segment of a layer does: its numbers are made with the group's others, and those are left out. */
 #define OVER_GROUPS(size)                                                                            \
     int64_t first_group = start / (size), groups = (start + n + (size) - 1) / (size) - first_group;  \
     _Pragma("omp parallel for schedule(static) if (members * n > THREADS_PAY)")                      \
@@ -163,7 +192,8 @@ void doxa_signs(int64_t members, const uint64_t *seeds, uint64_t high, int64_t n
     }
 }
 
-/* `value` where a word of each member's stream is at least `threshold`, else 0. */
+/* `value` where a word of each member's stream is at least `threshold`, else 0: a dropout mask, one comparison of whole
+ * numbers for each, and the scale 1/(1 - rate) already in it. */
 void doxa_kept(int64_t members, const uint64_t *seeds, uint64_t high, int64_t n, uint32_t threshold, float value,
                int64_t stride, float *out) {
     const int64_t start = 0;
@@ -177,7 +207,8 @@ void doxa_kept(int64_t members, const uint64_t *seeds, uint64_t high, int64_t n,
 }
 
 /* epsilon = sign * normals, w = mean + scale * epsilon, with scale = softplus(rho) first where rho is given.
- * Without a mean it is 0; scale and epsilon are kept where there is room for them. */
+ * Without a mean it is 0; scale and epsilon are kept where there is room for them. Three loops over a group rather than
+ * one with questions in it: each is vector instructions, and between them z, s and e do not leave the cache. */
 void doxa_draw(int64_t members, const uint64_t *seeds, uint64_t high, int64_t start, int64_t n, float sign,
                int64_t mean_stride, int64_t stride, int64_t w_stride, const float *mean, const float *rho,
                float *scale, float *epsilon, float *w) {
@@ -213,7 +244,8 @@ void doxa_draw(int64_t members, const uint64_t *seeds, uint64_t high, int64_t st
     JOB(CHUNK)    \
     const int64_t at = part.at, count = part.count;
 
-/* The noise of a chunk: what was kept of it, or the numbers of the member's stream made again in `room`. */
+/* The noise of a chunk: what was kept of it, or the numbers of the member's stream made again in `room`. The second is
+ * arithmetic in the place of a vector as long as the weights: less memory, and a step that takes longer. */
 static const float *noise_of(const float *kept, const uint64_t *seed, uint64_t high, int64_t chunk, Overlap part,
                              float sign, float room[CHUNK]) {
     if (kept || !seed) return kept;
@@ -225,7 +257,7 @@ static const float *noise_of(const float *kept, const uint64_t *seed, uint64_t h
     return room + part.inside;
 }
 
-/* scale = softplus(rho), or its square */
+/* scale = softplus(rho), or its square, the variance that local noise takes its second product with. */
 void doxa_fill_scale(int64_t members, int64_t n, int squared, int64_t rho_stride, int64_t stride, const float *rho,
                      float *scale) {
     const int64_t start = 0;
@@ -247,6 +279,8 @@ typedef struct { float rate, keep_first, new_first, keep_second, new_second, sma
     const Adam a = {rate[k] / first_left, keep_first, new_first, keep_second, new_second, small, \
                     1.0f / sqrtf(second_left)};
 
+/* Kingma and Ba (2015): x -= rate m' / (sqrt(v') + small), m' and v' the moments without the zeros they began with. The
+ * first one's correction is divided out of the rate, the second one's root is taken once: a multiplication is left. */
 static void adam(int64_t count, Adam a, const float *restrict g, float *restrict x, float *restrict m,
                  float *restrict v) {
     for (int64_t i = 0; i < count; i++) {
@@ -258,20 +292,36 @@ static void adam(int64_t count, Adam a, const float *restrict g, float *restrict
     }
 }
 
-/* How the gradient by the scale comes from what is given, and where the prior's slopes come from. */
+/* How the gradient by the scale comes from what is given, and where the prior's slopes come from: nowhere, from one
+ * centre and precision for all weights, from one of each a weight, or from a mixture of two Gaussians. The numbers are
+ * those of ScalePullback and PriorGradientKind in doxa/flat. */
 enum { GIVEN, TIMES_EPSILON, TIMES_TWICE_SCALE };
 enum { NO_PRIOR, LINE, LINES, MIXTURE };
 
+/* The gradients by mean and rho of a chunk, of the free energy a row. With g, f by the first leaf and what stands for
+ * the scale's, weight = beta/N, and a Gaussian prior of centre c and precision t:
+ *
+ *     by mean = g + weight t (m - c)                    by rho = (turned f + weight (t s - 1/s)) ds/drho
+ *
+ * A mixture has no closed KL: its slope is taken at the draw m + s epsilon that the net ran on, and pulled back with g.
+ * There P is the narrow one's share at a distance d of the centre,
+ *
+ *     -d log p/dw = d (wide + (narrow - wide) P),       P = sigmoid(-odds - (narrow - wide) d^2 / 2)
+ *
+ * a sigmoid of a log-ratio, where the densities themselves would both be zero far out. Turn and prior are constants to
+ * whoever calls it, and it is always inlined: each pair becomes a loop of its own without a branch. */
 static inline __attribute__((always_inline)) void slopes(
     const int turn, const int prior, int64_t count, float weight, const float *restrict about,
     const float *restrict centres, const float *restrict precisions, const float *restrict gradient,
     const float *restrict from, const float *restrict epsilon, const float *restrict mean, const float *restrict rho,
     float *restrict to_mean, float *restrict to_rho) {
+    /* about: centre and precision of all weights; of a mixture centre, both precisions, log-odds of the wide one */
     const float centre = prior == LINE || prior == MIXTURE ? about[0] : 0.0f;
     const float wide = prior == LINE || prior == MIXTURE ? about[1] : 0.0f;
     const float gap = prior == MIXTURE ? about[2] - about[1] : 0.0f, odds = prior == MIXTURE ? about[3] : 0.0f;
     for (int64_t i = 0; i < count; i++) {
         float m = mean[i], r = within(rho[i]), by_mean = gradient[i];
+        /* Scale and slope of the softplus share one exponential. */
         float t = expo(-fabsf(r)), s = (r > 0.0f ? r : 0.0f) + ln1p(t);
         float slope = (r > 0.0f ? 1.0f : t) / (1.0f + t); /* of the softplus */
         float pull = 0.0f;
@@ -291,13 +341,13 @@ static inline __attribute__((always_inline)) void slopes(
             pull = weight * precisions[i];
             by_mean += pull * (m - (centres ? centres[i] : 0.0f));
         }
-        float by_rho = (by_scale + pull * s - weight / s) * slope;
+        float by_rho = (by_scale + pull * s - weight / s) * slope; /* -1/s is the entropy's, whatever the prior */
         to_mean[i] = by_mean;
         to_rho[i] = by_rho;
     }
 }
 
-/* Every pair of a turn and a prior that there is. */
+/* Every pair of a turn and a prior that there is: a mixture's slope needs the draw, which only epsilon gives back. */
 #define EACH(GO)                                                                    \
     switch (4 * turn + prior) {                                                     \
         case 4 * GIVEN + NO_PRIOR: GO(GIVEN, NO_PRIOR); break;                      \
@@ -311,9 +361,12 @@ static inline __attribute__((always_inline)) void slopes(
         case 4 * TIMES_TWICE_SCALE + LINE: GO(TIMES_TWICE_SCALE, LINE); break;      \
         case 4 * TIMES_TWICE_SCALE + LINES: GO(TIMES_TWICE_SCALE, LINES); break;    \
     }
+/* What both of the next two are called with, at the place of a chunk in each vector: rows of gradients, of means, of
+ * rhos and of priors lie at strides of their own, as they are parts of larger matrices. */
 #define INPUTS                                                                                             \
     weight[k], about + 4 * k, centres ? centres + c : 0, precisions ? precisions + c : 0,                  \
         gradient + k * gradient_stride + at, from + k * from_stride + at, noise
+/* Behind a net's random weights its point estimates lie, in the mean but not in rho: two strides, p and q. */
 #define PLACES                                                                                             \
     int64_t p = k * mean_stride + at, q = k * stride + at, c = k * prior_stride + at;                      \
     float room[CHUNK];                                                                                     \
@@ -332,7 +385,7 @@ void doxa_descend(int64_t members, int64_t n, int turn, int prior, const float *
                   float *v2) {
     OVER_CHUNKS {
         CHUNK_OF
-        if (rate[k] < 0.0f) continue;
+        if (rate[k] < 0.0f) continue; /* not a rate of zero: moments must stand still too, and NaN times 0 is NaN */
         PLACES
         ADAM
         float by_mean[CHUNK], by_rho[CHUNK]; /* they stay in the cache */
@@ -357,7 +410,8 @@ void doxa_slopes(int64_t members, int64_t n, int turn, int prior, const float *w
     }
 }
 
-/* One sample's gradients, written or added to those by mean and scale. */
+/* One sample's gradients, written or added to those by mean and scale: with several samples a step there is one pass
+ * for each, and the first one writes, which saves clearing. Softplus and KL wait until all are added up. */
 void doxa_collect(int64_t members, int64_t n, int add, int turn, int64_t gradient_stride, const float *gradient,
                   int64_t from_stride, const float *from, const uint64_t *seeds, uint64_t high, int64_t start,
                   float sign, int64_t stride, const float *epsilon, const float *rho, int64_t sum_stride,
@@ -397,7 +451,8 @@ void doxa_adam(int64_t members, int64_t n, const float *rate, float keep_first, 
     }
 }
 
-/* slope = d log p(w)/dw for a mixture of two Gaussians of the given precisions; odds = log of the wide one's share and
+/* For noise with a rule and for steps of several passes, which do not ask the prior in the step above:
+ * slope = d log p(w)/dw for a mixture of two Gaussians of the given precisions; odds = log of the wide one's share and
  * scale over the narrow one's. */
 void doxa_mixture_slope(int64_t n, float centre, float wide, float narrow, float odds, const float *restrict w,
                         float *restrict slope) {

@@ -1,4 +1,15 @@
-"""The kernels themselves, in Triton. doxa/flat and doxa/random/philox.py state each in torch."""
+"""The kernels themselves, in Triton. doxa/flat and doxa/random/philox.py state each in torch.
+
+They are those of flat.c, for the same reason: memory is the bound, and each of them goes through it once. Random
+numbers are the same numbers: words are equal to the bit, normals to the rounding of log, sin and cos. A program works
+on a group of 1,024 numbers, or on WIDE ones of an elementwise pass, of one net; nets are the grid's last axis, each
+with a seed, a rate and a KL weight. The four parts of a group lie one behind the other, so that lanes write
+neighbouring addresses.
+
+A step is recorded as a CUDA graph and replayed. What changes from step to step is therefore read from memory: the
+step's number and Adam's corrections, numbers to C, are addresses here. Numbers that do differ between launches are kept
+from specialisation (`do_not_specialize`): Triton would compile once more for a 1, or for a multiple of 16.
+"""
 
 # mypy: ignore-errors
 
@@ -7,12 +18,15 @@ import triton.language as tl
 
 LANES = tl.constexpr(256)
 GROUP = tl.constexpr(1024)
-FAR = tl.constexpr(80.0)
+FAR = tl.constexpr(80.0)  # rho is held within, as in flat.c
 
 
 @triton.jit
 def _words(seed, high, group):
-    """Philox4x32-10 at the lanes of a group: four words each."""
+    """Philox4x32-10 at the lanes of a group: four words each.
+
+    Constants are made unsigned, as the words are: the upper half of a signed product is another one.
+    """
     lane = tl.arange(0, LANES).to(tl.int64) + group * LANES
     c0 = (lane & 0xFFFFFFFF).to(tl.uint32)
     c1 = ((lane >> 32) & 0xFFFFFFFF).to(tl.uint32)
@@ -34,6 +48,11 @@ def _words(seed, high, group):
 
 @triton.jit
 def _box_muller(radius, angle):
+    """Two words into two normals; 0.5 keeps the logarithm's argument off zero.
+
+    The factors are 2^-31 and pi * 2^-31: angles are signed words, from minus half a turn to half a turn. A GPU has
+    instructions for log, sin and cos; the polynomials of flat.c would save nothing here.
+    """
     u = ((radius >> 1).to(tl.float32) + 0.5) * 4.656612873077393e-10
     length = tl.sqrt(tl.abs(2.0 * tl.log(u)))
     turn = angle.to(tl.int32, bitcast=True).to(tl.float32) * 1.462918079267160e-09
@@ -42,7 +61,8 @@ def _box_muller(radius, angle):
 
 @triton.jit
 def _softplus(rho):
-    x = tl.minimum(tl.maximum(rho, -FAR), FAR)
+    """The scale of a rho, and its slope: both are made of exp(-|rho|), and the second costs next to nothing."""
+    x = tl.minimum(tl.maximum(rho, -FAR), FAR)  # 1/s is a slope of the KL, and must be finite
     t = tl.exp(-tl.abs(x))
     # log(1 + t) for t in (0, 1]: 2 atanh(t / (2 + t)), to a small relative error
     s = t / (2.0 + t)
@@ -54,12 +74,14 @@ def _softplus(rho):
 
 @triton.jit(do_not_specialize=["start", "number"])
 def normals(seeds, step, number, start, n, sign, stride, out):
+    """Numbers of each net's stream from `start` on; the first and last group of a stretch are written in part."""
     group = tl.program_id(0).to(tl.int64) + start // GROUP
     k = tl.program_id(1).to(tl.int64)
     high = tl.load(step) + (number.to(tl.int64) << 32)
     w0, w1, w2, w3 = _words(tl.load(seeds + k), high, group)
     z0, z1 = _box_muller(w0, w1)
     z2, z3 = _box_muller(w2, w3)
+    # Below zero where the stretch begins inside a group: those numbers are another stretch's.
     at = group * GROUP - start + tl.arange(0, LANES)
     to = out + k * stride
     tl.store(to + at, sign * z0, mask=(at >= 0) & (at < n))
@@ -73,6 +95,7 @@ def normals(seeds, step, number, start, n, sign, stride, out):
 
 @triton.jit(do_not_specialize=["number"])
 def signs(seeds, step, number, n, stride, out):
+    """1 or -1, a bit of a word each. The 32 bits are an axis of the grid: words are made anew for each, not stored."""
     group = tl.program_id(0).to(tl.int64)
     bit = tl.program_id(1)
     k = tl.program_id(2).to(tl.int64)
@@ -91,6 +114,7 @@ def signs(seeds, step, number, n, stride, out):
 
 @triton.jit(do_not_specialize=["threshold", "number"])
 def kept(seeds, step, number, n, threshold, value, stride, out):
+    """A dropout mask. Words are compared in 64 bits: a threshold above half their range is below zero in 32."""
     group = tl.program_id(0).to(tl.int64)
     k = tl.program_id(1).to(tl.int64)
     high = tl.load(step) + (number.to(tl.int64) << 32)
@@ -110,6 +134,10 @@ def kept(seeds, step, number, n, threshold, value, stride, out):
 @triton.jit
 def _place(z, at, n, sign, mean, rho, scale, epsilon, w, HAS_MEAN: tl.constexpr, HAS_RHO: tl.constexpr,
            HAS_SCALE: tl.constexpr, HAS_EPSILON: tl.constexpr):  # fmt: skip
+    """w = mean + scale * epsilon at one part of a group, scale and epsilon kept where there is room for them.
+
+    What is not there has a flag, not a null address: a kernel is compiled for each set of flags, without a branch.
+    """
     inside = (at >= 0) & (at < n)
     noise = sign * z
     if HAS_RHO:
@@ -130,6 +158,7 @@ def _place(z, at, n, sign, mean, rho, scale, epsilon, w, HAS_MEAN: tl.constexpr,
 def draw(seeds, step, number, start, n, sign, mean_stride, stride, w_stride, mean, rho, scale, epsilon, w,
          HAS_MEAN: tl.constexpr, HAS_RHO: tl.constexpr, HAS_SCALE: tl.constexpr,
          HAS_EPSILON: tl.constexpr):  # fmt: skip
+    """A net's weights drawn: reads mean and rho, writes w. Neither scale nor epsilon need ever be in memory."""
     group = tl.program_id(0).to(tl.int64) + start // GROUP
     k = tl.program_id(1).to(tl.int64)
     high = tl.load(step) + (number.to(tl.int64) << 32)
@@ -147,6 +176,7 @@ def draw(seeds, step, number, start, n, sign, mean_stride, stride, w_stride, mea
 
 @triton.jit
 def fill_scale(n, rho_stride, stride, rho, scale, SQUARED: tl.constexpr, WIDE: tl.constexpr):
+    """softplus(rho), or its square: the second leaf of local noise."""
     at = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
     k = tl.program_id(1).to(tl.int64)
     s, _ = _softplus(tl.load(rho + k * rho_stride + at, mask=at < n, other=0.0))
@@ -155,6 +185,10 @@ def fill_scale(n, rho_stride, stride, rho, scale, SQUARED: tl.constexpr, WIDE: t
 
 @triton.jit
 def _adam(x, g, m, v, rate, first, new_first, second, new_second, small, left_first, left_second):
+    """One step of Adam on one number. Kingma & Ba (2015), Adam: a method for stochastic optimization.
+
+    1 - decay is given beside the decay, for near 1 it would lose its digits in float32.
+    """
     mean = first * m + new_first * g
     square = second * v + new_second * g * g
     return x - rate / left_first * mean / (tl.sqrt(square / left_second) + small), mean, square
@@ -166,23 +200,34 @@ def descend(n, weights, about, prior_stride, centres, precisions, gradient_strid
             m1, v1, m2, v2,
             TURN: tl.constexpr, PULL: tl.constexpr, HAS_CENTRES: tl.constexpr, STEP: tl.constexpr,
             DRAWS: tl.constexpr, NETS: tl.constexpr, WIDE: tl.constexpr):  # fmt: skip
-    """Turns: 0 given, 1 times epsilon, 2 times twice the scale. Pulls: 0 none, 1 a line, 2 lines, 3 a mixture."""
+    """The step of mean and rho: pull-back, KL, softplus' slope and Adam, from gradients by the leaves.
+
+    by mean = sum of g + weight * t (m - c),   by rho = (sum of turned f + weight (t s - 1/s)) ds/drho
+
+    It reads gradients, epsilon, mean, rho and four moments and writes all but the first two; what lies between is never
+    in memory. Without STEP both gradients are written in the place of moments, for other optimisers. `about` has four
+    numbers a net: centre and precision of a Gaussian; of a mixture centre, both precisions and log-odds. Turns: 0
+    given, 1 times epsilon, 2 times twice the scale. Pulls: 0 none, 1 a line, 2 lines, 3 a mixture.
+    """
     at = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
     k = tl.program_id(1).to(tl.int64)
     inside = at < n
     weight = tl.load(weights + k)
+    # Behind a net's random weights its point estimates lie, in the mean but not in rho: two strides.
     p, q = k * mean_stride + at, k * stride + at
     m = tl.load(mean + p, mask=inside, other=0.0)
     r = tl.load(rho + q, mask=inside, other=0.0)
     s, slope = _softplus(r)
     by_mean = tl.zeros([WIDE], tl.float32)
     by_scale = tl.zeros([WIDE], tl.float32)
+    # All draws of a step run side by side on a GPU: their rows are summed here, in one order, and never in memory.
     for d in tl.static_range(DRAWS):
         row = k + d * NETS
         g = tl.load(gradient + row * gradient_stride + at, mask=inside, other=0.0)
         if TURN == 1:
             e = tl.load(epsilon + row * stride + at, mask=inside, other=0.0)
         if PULL == 3:
+            # No closed KL: the slope is taken at this draw, a share of the weight each, and pulled back with g.
             centre, wide = tl.load(about + 4 * k), tl.load(about + 4 * k + 1)
             gap, odds = tl.load(about + 4 * k + 2) - wide, tl.load(about + 4 * k + 3)
             distance = m + s * e - centre
@@ -207,9 +252,10 @@ def descend(n, weights, about, prior_stride, centres, precisions, gradient_strid
         middle = tl.load(centres + c, mask=inside, other=0.0) if HAS_CENTRES else 0.0
         by_mean += pull * (m - middle)
         by_scale += pull * s
-    by_rho = (by_scale - weight / s) * slope
+    by_rho = (by_scale - weight / s) * slope  # -1/s is the entropy's, whatever the prior
     if STEP:
         rate = tl.load(rates + k)
+        # A net that rests is masked, not multiplied by zero: NaN times zero is NaN.
         awake = inside & (rate >= 0)
         a, b = tl.load(lefts), tl.load(lefts + 1)
         new, mm, vv = _adam(m, by_mean, tl.load(m1 + p, mask=inside, other=0.0),
@@ -232,6 +278,7 @@ def descend(n, weights, about, prior_stride, centres, precisions, gradient_strid
 @triton.jit
 def adam(n, gradient_stride, gradient, stride, x, m, v, rates, lefts, first, new_first, second, new_second, small,
          WIDE: tl.constexpr):  # fmt: skip
+    """Adam on any vector, whose gradient is there: points, and what has no closed pull-back."""
     at = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
     k = tl.program_id(1).to(tl.int64)
     rate = tl.load(rates + k)

@@ -1,4 +1,15 @@
-"""Flipout."""
+"""Flipout: one perturbation of the weights, made into as many as there are rows by signs.
+
+δ = s∘ε is symmetric about zero and its entries are independent: with signs r, t that do not depend on it, δ∘(r tᵀ) is
+distributed as δ. Row n with signs r_n, t_n of its own therefore sees a true draw m + δ∘(r_n t_nᵀ), and two rows' draws
+are uncorrelated, as the mean of r_n t_nᵀ∘r_k t_kᵀ is zero: what the rows share, ε, falls out of the covariance that
+keeps shared noise from shrinking with the batch. A product for each row is not needed, for signs pass through it,
+
+    f(x, δ∘(r tᵀ)) = r∘f(x∘t, δ)
+
+and one product with δ serves the batch. It holds at all positions of a row together, where drawing activations would
+make positions independent. The pull-back: δ = s∘ε gives ∂L/∂s = ε g_δ; signs have no slope.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +24,13 @@ from doxa.random.philox import Stream
 
 
 def fill(segment: LeafSegment, stream: Stream, sign: float) -> None:
+    """δ = s∘ε: a draw about zero. An antithetic one turns ε round and keeps the signs, which would turn it back."""
     assert segment.second is not None
     draw(segment.second, None, segment.scale, segment.epsilon, segment.rho, stream, segment.span.start, sign)
 
 
 def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, source: NoiseSource) -> Tensor:
+    """f(x, m) + r∘f(x∘t, δ), the bias's δ among them: it has the sign of its output."""
     output = apply(x, weight, bias)
     flips = signs(source, site.shape(output, site.channel_axis), output)
     if site.weight_noise is None:

@@ -1,4 +1,13 @@
-"""Where noise meets an operation: a function mode that knows the leaves by identity."""
+"""Where noise meets an operation: a function mode that knows the leaves by identity.
+
+A rule must be applied where a weight is used, in whatever way a net is written. Modules do not tell: a weight may be
+handed to F.linear by any code, and attention hides its maps in one function. Names do not reach a function. A subclass
+of Tensor that carries its noise does reach it, but not through vmap and torch.compile together. But the leaf that the
+net is called with arrives at the operation as the same Python object, and `is` asks for it at no cost, alone, in a
+fleet and in a compiled program: there the leaves are the program's arguments, and sites are made of them inside it.
+What does something to a weight first (x @ w.T, weight norm) hands on another object; the probing pass has seen that,
+and such a weight has a shared draw.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +28,10 @@ Apply = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 @dataclass(frozen=True)
 class Site:
-    """One linear map or convolution: its first leaves, by which it is known, and its second ones."""
+    """One linear map or convolution: its first leaves, by which it is known, and its second ones.
+
+    `row_axes` are the axes of its input that grow with the rows: what is drawn for each row is shared by all others.
+    """
 
     name: str
     weight: Tensor | None
@@ -51,7 +63,7 @@ class Interception(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is ATTENTION:
-            with self:
+            with self:  # a mode is off while it answers, and the maps inside must be seen
                 return OPEN_ATTENTION(*args, **kwargs)
         if func is torch.Tensor.unflatten:
             # The compiler cannot look into Tensor.unflatten under a mode; attention calls it.
@@ -71,6 +83,7 @@ class Interception(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _mark_visited(self, site: Site) -> None:
+        """Refuse a second use, whose noise would differ although the weight is one: nets may branch on their data."""
         if torch.compiler.is_compiling():
             return
         if site.name in self.visited:

@@ -1,4 +1,22 @@
-"""The tensors a net runs on while its weights are beliefs, and the way back from their gradients."""
+"""The tensors a net runs on while its weights are beliefs, and the way back from their gradients.
+
+A noise is three things, and nothing else tells one from another: the *leaves* that a net is handed in the place of its
+parameters, the *rule* by which an operation meets them, and the *pull-back* from gradients by leaves to gradients by
+mean m and scale s. They are three because they live in three places. Leaves are filled in passes over flat vectors,
+before any operation is known; a rule is applied at an operation, where rows are, and knows no vectors; the pull-back is
+a pass over flat vectors again, and knows no operation. Autograd is left with what lies between the leaves and the loss,
+the net alone: the sampling, the softplus and the KL have slopes that can be written down, and autograd through the KL
+alone would cost about as much as a step of the plain net. With L the loss, g its gradient by a leaf, and w ~ N(m, s²),
+
+    shared    one leaf,   w = m + sε       ∂L/∂m = g      ∂L/∂s = g · ∂w/∂s = g ε       Blundell et al. (2015), 3 and 4
+    local     two leaves, m and v = s²     ∂L/∂m = g_m    ∂L/∂s = g_v · dv/ds = 2s g_v
+    flipout   two leaves, m and δ = sε     ∂L/∂m = g_m    ∂L/∂s = g_δ · ∂δ/∂s = ε g_δ
+
+Every last factor is made of what is in memory already, ε or rho, so that the gradient by the scale needs no vector of
+its own: the step multiplies on its way (`doxa.flat`). The first leaf is what the net gets under the parameter's name,
+the second one what the rule wants beside it. A weight that no rule reaches, because it is tied, recurrent or an
+embedding, has a shared draw for its first leaf and no second one.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +33,9 @@ from doxa.random.philox import Stream
 from doxa.weights.layout import Layout, Slot
 from doxa.weights.probe import Uses
 
-# A leaf this long is worked through by itself; shorter ones are joined with their neighbours, for fewer passes.
+# A leaf this long is worked through by itself; shorter ones are joined with their neighbours, for fewer passes. Joining
+# copies, which short gradients do not feel and long ones do.
 LONG = 1 << 16
-# A step's streams of random words: one for the weights, one for the prior's own draw, then one for each asking.
-WEIGHTS, PRIOR, ROWS, SAMPLE = 0, 1, 2, 1 << 16
 
 Leaf = Mapping[str, Tensor]
 
@@ -27,7 +44,8 @@ Leaf = Mapping[str, Tensor]
 class Noise:
     """A noise is how the second leaf is filled, the rule at an operation, and the turn back to the scale.
 
-    Without a rule the net runs plainly on drawn weights.
+    Without a rule the net runs plainly on drawn weights. It holds no numbers, only what is computed: nets with equal
+    noises can learn as one program.
     """
 
     name: str
@@ -37,15 +55,23 @@ class Noise:
     draws_weights: bool = True  # whether the second leaf needs ε
 
     def reaches(self, uses: Uses, name: str) -> bool:
-        """Whether the rule applies to this weight; otherwise it gets a shared draw."""
+        """Whether the rule applies to this weight; otherwise it gets a shared draw.
+
+        Where the rule applies the first leaf is the mean. An operation that the rule does not know would go on with it
+        as if the weight were certain, and no error would tell: hence only what a probing pass has seen used once, by an
+        operation that has a rule, on an input that holds the rows (`doxa.weights.probe`).
+        """
         return self.rule is not None and name in uses.single_use
 
 
 class GradientBuffer:
     """The gradients of neighbouring leaves as rows [K, n].
 
-    Of leaves that hold all nets together, or of one net, they are taken as autograd made them; the leaves of several
-    nets one by one add theirs to a buffer.
+    Of leaves that hold all nets together, or of one net, they are taken as autograd made them: to a leaf whose gradient
+    is None it gives the very tensor that the backward pass has filled, where a buffer would be cleared, read and
+    written once more. The leaves of several nets one by one have rows of one buffer for gradients: what autograd adds
+    to each lies where a pass over all nets looks for it, and nothing is gathered. Sparse gradients, as embeddings make
+    them, are spread out, for the moments beside them are dense.
     """
 
     def __init__(self, slots: Sequence[Slot], leaves: Sequence[dict[str, Tensor]], members: int, like: Tensor) -> None:
@@ -59,7 +85,7 @@ class GradientBuffer:
                     group[slot.name].grad = row[span].view(slot.shape)  # autograd adds to what is there
 
     def clear(self) -> None:
-        """Nothing has flowed back yet."""
+        """Nothing has flowed back yet; what was adopted is let go, so that the next one is adopted too."""
         for leaf in self.direct_leaves:
             leaf.grad = None
         self.buffer.zero_()
@@ -80,7 +106,11 @@ class GradientBuffer:
 
 @dataclass(frozen=True)
 class LeafSegment:
-    """A stretch of the random weights, with its rows [K, n] of every matrix that a step works on."""
+    """A stretch of the random weights, with its rows [K, n] of every matrix that a step works on.
+
+    All its weights meet one noise, so that one kernel with one pull-back goes over it. Which stretches a vector is cut
+    into changes no number: ε of a weight is found by its place in the whole vector, `span.start` and on.
+    """
 
     span: slice
     has_rule: bool
@@ -110,10 +140,12 @@ class LeafSegment:
 class Leaves:
     """First leaves, second leaves and ε of K nets, filled by `draw`; their gradients by segments.
 
-    All are made once, around the `mean` [K, P] and the `rho` or `scale` [K, R] that the training changes in place.
-    `vectorized`, a leaf holds all nets' weights [K, ·]; otherwise each net has leaves of its own. With several `draws`
-    side by side, leaves and ε have a row for each draw of each net, [S · K, ·]. Where the step makes ε again, it need
-    not be kept.
+    All are made once, around the `mean` [K, P] and the `rho` or `scale` [K, R] that the training changes in place: what
+    is recorded as a graph finds everything at the address where it was. Where every weight has a rule the first leaves
+    are views of the mean itself, and a step copies nothing into them. `vectorized`, a leaf holds all nets' weights [K,
+    ·]; otherwise each net has leaves of its own. With several `draws` side by side, leaves and ε have a row for each
+    draw of each net, [S · K, ·]. Where the step makes ε again, which a counter-based generator can at any time and for
+    any stretch, it need not be kept: a vector less, as long as the weights.
     """
 
     def __init__(
@@ -159,13 +191,13 @@ class Leaves:
                 GradientBuffer(group, seconds, members, mean) if gathers and seconds is not None else None,
             )
 
-        # Of a fleet that runs together, or alone, long gradients are taken as they are.
+        # Of a fleet that runs together, or alone, long gradients are taken as they are: see GradientBuffer.
         adopt_gradients = vectorized or members == 1
         self.segments = [
             make_segment(group_of_slots)
             for group_of_slots in group_slots(slots, lambda s: has_rule[s.name], adopt_gradients)
         ]
-        # Drawing needs no gradients: neighbours are drawn in one stroke, however long.
+        # Drawing needs no gradients: neighbours are drawn in one pass, however long.
         self.draw_segments = [
             make_segment(group_of_slots, gathers=False)
             for group_of_slots in group_slots(slots, lambda s: has_rule[s.name], adopt_gradients=False)
@@ -179,13 +211,18 @@ class Leaves:
 
     @torch.no_grad()
     def draw(self, stream: Stream, sign: float = 1.0, number: int = 0) -> None:
-        """Fill the leaves of a draw from N(mean, scale²); `sign` −1 gives the antithetic one."""
+        """Fill the leaves of a draw from N(mean, scale²); `sign` −1 gives the antithetic one.
+
+        The draws of a step that run side by side are filled one after the other, `number` by number; the first of them
+        begins a new pass, and clears what the last pass left.
+        """
         net_rows = slice(number * self.nets, (number + 1) * self.nets)
         for segment in self.draw_segments:
             p = segment if self.draws == 1 else segment.rows_of_draw(net_rows)
             if p.has_rule:
                 assert self.noise.fill is not None
                 self.noise.fill(p, stream, sign)
+                # Some other weight is drawn into the same vector, which cannot be the mean then.
                 if self.flat is not self.mean:
                     p.flat.copy_(p.mean)
             else:
@@ -204,13 +241,19 @@ class Leaves:
 
 
 def make_leaves(layout: Layout, values: Tensor, vectorized: bool) -> list[dict[str, Tensor]]:
-    """Leaf views of rows [K, P], by name: one set [K, ·] of all members together, or one set [·] for each."""
+    """Leaf views of rows [K, P], by name: one set [K, ·] of all members together, or one set [·] for each.
+
+    Detached, a view is where gradients stop, and yet shares its memory: whoever writes to the rows fills the leaves.
+    """
     rows = [values] if vectorized else list(values)
     return [{name: view.detach().requires_grad_() for name, view in layout.views(row).items()} for row in rows]
 
 
 def noise_sites(uses: Uses, first: Leaf, second: Leaf) -> list[Site]:
-    """Where the rule applies: every operation with a random weight or bias of its own."""
+    """Where the rule applies: every operation with a random weight or bias of its own.
+
+    Weight and bias of one operation make one site, because its output has one noise.
+    """
     sites = []
     for names in uses.operations().values():
         use = uses.single_use[next(iter(names.values()))]
@@ -230,7 +273,7 @@ def noise_sites(uses: Uses, first: Leaf, second: Leaf) -> list[Site]:
 
 
 def noise_by_weight(layout: Layout, uses: Uses, noise: Noise) -> dict[str, str]:
-    """The noise each trained weight gets, and why where it is not the one asked for."""
+    """The noise each trained weight gets, and why where it is not the one asked for; a belief tells it to its user."""
     noise_names = {}
     for slot in layout.slots:
         if not slot.random:

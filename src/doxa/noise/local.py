@@ -1,4 +1,21 @@
-"""Local reparameterisation."""
+"""Local reparameterisation: the noise of weights, moved to where it is felt.
+
+A linear map b_j = Σ_i x_i w_ij + c_j of independent Gaussian weights is Gaussian itself, and independent for different
+outputs j:
+
+    b_j ~ N(Σ_i x_i m_ij + m_j, Σ_i x_i² s_ij² + s_j²)
+
+The rest of the net sees nothing of the weights but b, so b may be drawn instead, afresh for every row, at the price of
+a second product. It pays by what it does to a batch. With L_i the loss of row i, the mean of B of them has
+
+    variance = Var[L_i]/B + (1 − 1/B) Cov[L_i, L_j]
+
+and under one shared draw the second term does not fall with B. Here rows are independent, and it is zero (Kingma,
+Salimans & Welling, 2015).
+
+The pull-back: autograd hands back g_m and g_v at the leaves m and v = s², where ∂b/∂v = x²ζ/2√f(x², v) was its
+business; v = s² gives ∂L/∂s = 2s g_v. No ε of weights is drawn or kept at all.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +30,7 @@ from doxa.random.philox import Stream
 
 
 def fill(segment: LeafSegment, stream: Stream, sign: float) -> None:
+    """v = s². The variance and not the scale is the leaf: it is what the second product is linear in."""
     assert segment.second is not None
     if segment.rho is None:
         assert segment.scale is not None
@@ -22,8 +40,9 @@ def fill(segment: LeafSegment, stream: Stream, sign: float) -> None:
 
 
 def rule(apply: Apply, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, source: NoiseSource) -> Tensor:
+    """f(x, m) + √f(x², v)·ζ, the noise of the bias among that of the weights."""
     output = apply(x, weight, bias)
-    if site.weight_noise is None:
+    if site.weight_noise is None:  # the bias alone is random: zeros leave its variance, in the output's shape
         variance = apply(torch.zeros_like(x), weight.detach(), site.bias_noise)
     else:
         variance = apply(x * x, site.weight_noise, site.bias_noise)

@@ -1,4 +1,12 @@
-"""Where the rows' noise comes from: numbers of a member's streams, one stream for each time it is asked."""
+"""Where the rows' noise comes from: numbers of a member's streams, one stream for each time it is asked.
+
+What noise a pass wants is known only while it runs, for the net decides which operations there are and how large their
+outputs; but in a program of many nets none knows which one it is, and kernels have no memory to write to under vmap. So
+a pass is listened to once (`RecordingSource`), the numbers of all nets are made before the pass that counts
+(`precompute_noise`) and handed out in the same order (`PrecomputedSource`). A net that runs by itself makes them when
+asked (`StreamSource`). The i-th asking has the i-th stream either way: alone or in a fleet, a net meets the same
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +32,7 @@ class NoiseRequest:
     shape: tuple[int, ...]
     dtype: torch.dtype
     device: torch.device
-    flips_sign: bool = False  # whether its sign turns round in an antithetic draw
+    flips_sign: bool = False  # whether its sign turns round in an antithetic draw: masks and signs have no mirror image
 
     def rows(self, stream: Stream, sign: float, out: Tensor | None = None) -> Tensor:
         """The numbers of every net [K, *shape]."""
@@ -60,7 +68,7 @@ class StreamSource:
 
 
 class RecordingSource:
-    """No noise: a note of what is asked for."""
+    """No noise: a note of what is asked for; zeros stand in, and nothing of that pass is kept."""
 
     def __init__(self) -> None:
         self.requests: list[NoiseRequest] = []

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from doxa.random import streams
 from doxa.random.philox import Stream, fill_normals
 
 Key = tuple[int | str, ...]
@@ -30,7 +31,7 @@ def generator(key: Key, device: torch.device | str = "cpu") -> torch.Generator:
 
 def stream_of(key: Key, device: torch.device | str = "cpu") -> Stream:
     """The key's own stream of random words, for one member."""
-    return Stream(torch.tensor([seed_of(key)], device=device))
+    return Stream(torch.tensor([seed_of(key)], device=device), number=streams.DRAW)
 
 
 def fill_normal(out: Tensor, key: Key, start: int = 0, sign: float = 1.0) -> Tensor:

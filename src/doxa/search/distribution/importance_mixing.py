@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from doxa.random import streams
 from doxa.random.philox import Stream, fill_normals, fill_uniform
 from doxa.search.distribution.gaussian import SearchDistribution
 
-# The numbers of the streams that decide what is kept, make new points, take them, and stand in for what was lost.
-KEEP_STREAM, PROPOSE_STREAM, ACCEPT_STREAM, REFILL_STREAM = 2, 3, 4, 5
 MIN_PROPOSALS = 16  # points that are made at a time
 
 
@@ -56,19 +55,21 @@ def mix_generations(
     """
     previous_count = len(previous.points)
     ratio = (distribution.log_prob(previous.points) - previous.distribution.log_prob(previous.points)).exp()
-    keep = _draw_uniform(previous_count, seed, generation, KEEP_STREAM, distribution.mean) < (1 - refresh) * ratio
+    keep = (
+        _draw_uniform(previous_count, seed, generation, streams.SEARCH_KEEP, distribution.mean) < (1 - refresh) * ratio
+    )
     parts, accepted_count, proposed_count = [previous.points[keep]], int(keep.sum()), 0
     while accepted_count < previous_count:
         step = max(MIN_PROPOSALS, 2 * (previous_count - accepted_count))
-        points = _draw_points(distribution, step, seed, generation, PROPOSE_STREAM, start=proposed_count)
+        points = _draw_points(distribution, step, seed, generation, streams.SEARCH_PROPOSE, start=proposed_count)
         ratio = (previous.distribution.log_prob(points) - distribution.log_prob(points)).exp()
-        uniforms = _draw_uniform(proposed_count + step, seed, generation, ACCEPT_STREAM, distribution.mean)[
+        uniforms = _draw_uniform(proposed_count + step, seed, generation, streams.SEARCH_ACCEPT, distribution.mean)[
             proposed_count:
         ]
         accepted_points = points[uniforms < (1 - ratio).clamp_min(refresh)][: previous_count - accepted_count]
         parts.append(accepted_points)
         accepted_count, proposed_count = accepted_count + len(accepted_points), proposed_count + step
-    parts.append(_draw_points(distribution, size - previous_count, seed, generation, REFILL_STREAM))
+    parts.append(_draw_points(distribution, size - previous_count, seed, generation, streams.SEARCH_REFILL))
     return MixedGeneration(torch.cat(parts), previous.values[keep])
 
 

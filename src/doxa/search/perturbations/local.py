@@ -14,6 +14,7 @@ from doxa.errors import BadInput, Diverged
 from doxa.noise.interception import Interception
 from doxa.noise.leaves import Leaf, noise_sites
 from doxa.noise.source import NoiseRequest, PrecomputedSource, RecordingSource, precompute_noise
+from doxa.random import streams
 from doxa.random.philox import Stream
 from doxa.search import shaping
 from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes
@@ -30,7 +31,6 @@ from doxa.search.population_evaluator import (
 )
 from doxa.search.shaping import Shaping
 
-ROW_STREAM = 1  # the number of the streams of rows' noise; that of whole weights is 0
 MAX_NOISE_NUMBERS = 1 << 26  # numbers of noise that are held at a time
 MIN_BLOCK_UNITS = 8  # perturbations of a block: each row of one is judged against the same row of the block's others
 
@@ -159,7 +159,7 @@ class LocalEstimator:
         squares: Leaf,
     ) -> tuple[Evaluation, list[RecordedMap]]:
         evaluator = self.evaluator
-        stream = Stream(evaluator.population.seeds[units], generation, ROW_STREAM)
+        stream = Stream(evaluator.population.seeds[units], generation, streams.SEARCH_ROWS)
         whole_weights, parameters = self.whole_weights.points(distribution, generation, units)
         sites = noise_sites(self.uses, means, squares)
         one_scale_per_map = distribution.shared and self.ungrouped

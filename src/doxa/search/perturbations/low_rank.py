@@ -12,6 +12,7 @@ from doxa.errors import require_whole
 from doxa.noise.interception import Apply, Interception, Site
 from doxa.noise.leaves import noise_sites
 from doxa.noise.source import NoiseSource, RecordingSource
+from doxa.random import streams
 from doxa.search import shaping
 from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes
 from doxa.search.engines.contract import Exchange
@@ -20,8 +21,6 @@ from doxa.search.perturbations.whole_weights import PerturbedTensors, WholeWeigh
 from doxa.search.population_evaluator import Evaluation, EvaluationBatch, NamedTensors, PopulationEvaluator
 from doxa.search.shaping import Shaping
 from doxa.weights.layout import Slot
-
-FACTOR_STREAM = 1  # the number of the streams of thin matrices; that of whole weights is 0
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class LowRankEstimator:
     def _factors(self, generation: int, units: slice, like: Tensor) -> list[tuple[Slot, Tensor, Tensor]]:
         """A [units, out, r] and C [units, in, r] of each matrix."""
         flat_noise = self.evaluator.population.noise(
-            generation, units, like.new_empty(sum(self.factor_sizes)), FACTOR_STREAM
+            generation, units, like.new_empty(sum(self.factor_sizes)), streams.SEARCH_FACTORS
         )
         parts = [part.unflatten(1, (-1, self.estimator.rank)) for part in flat_noise.split(self.factor_sizes, 1)]
         return list(zip(self.low_rank_slots, parts[::2], parts[1::2], strict=True))

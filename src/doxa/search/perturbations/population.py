@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, Diverged, require_whole
+from doxa.random import streams
 from doxa.random.keys import Key, seed_of
 from doxa.random.philox import Stream, fill_normals
 from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes
@@ -43,7 +44,7 @@ class Population:
     def per_unit(self) -> int:
         return 2 if self.antithetic else 1
 
-    def noise(self, generation: int, units: slice, like: Tensor, number: int = 0) -> Tensor:
+    def noise(self, generation: int, units: slice, like: Tensor, number: int = streams.SEARCH_WEIGHTS) -> Tensor:
         """ε of some units [units, P]."""
         out = like.new_empty(len(range(*units.indices(self.units))), like.shape[-1])
         fill_normals(out, Stream(self.seeds[units], generation, number))
@@ -111,7 +112,7 @@ class Population:
         return weights
 
     def slopes(
-        self, distribution: SearchDistribution, generation: int, weights: Tensor, number: int = 0
+        self, distribution: SearchDistribution, generation: int, weights: Tensor, number: int = streams.SEARCH_WEIGHTS
     ) -> SearchSlopes:
         """The mean over all perturbations of weight [N] times score.
 
