@@ -431,6 +431,35 @@ def test_scales_that_run_away_are_reported_and_the_last_checkpoint_stays(
     assert math.isfinite(run(epochs=2, resume=True).record.history[-1]["kl"])
 
 
+@pytest.mark.parametrize("epochs_before", [0, 1])
+def test_a_fault_at_the_end_of_an_epoch_names_that_epoch(
+    epochs_before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One step is an epoch here: what it did to the scales is seen when the epoch ends."""
+    keys = {"optimiser": partial(Runaway, lr=0.1), "batch_size": ROWS, "checkpoint": tmp_path}
+    if epochs_before:
+        fit(epochs=epochs_before, **keys)
+    monkeypatch.setattr(Runaway, "target", 1e4)
+    epoch = epochs_before + 1
+    with pytest.raises(Diverged, match=rf"rho reaches 1e\+04 at step {epoch} \(epoch {epoch}\)"):
+        fit(epochs=3, resume=epochs_before > 0, **keys)
+
+
+def test_a_fleet_names_the_epoch_at_whose_end_a_member_diverged() -> None:
+    with pytest.raises(Diverged, match=r"1: the scales ran away: rho reaches .* at step 1 \(epoch 1\)"):
+        doxa.fleet(
+            net(),
+            (X, Y),
+            learners=VARIATIONAL,
+            likelihood=likelihoods.categorical(),
+            epochs=2,
+            batch_size=ROWS,
+            optimiser=torch.optim.SGD,
+            lr=[0.1, 1e20],
+            progress=False,
+        )
+
+
 def test_a_rate_far_too_high_diverges_in_words() -> None:
     with pytest.raises(Diverged, match=r"step \d+ \(epoch \d+\).*Lower lr"):
         fit(optimiser=torch.optim.SGD, lr=1e20, epochs=20)

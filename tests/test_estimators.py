@@ -74,6 +74,12 @@ def test_a_fitted_estimator_survives_pickling(regressor: BayesianRegressor, line
     np.testing.assert_array_equal(again.predict_interval(line[0]), regressor.predict_interval(line[0]))
 
 
+@pytest.mark.parametrize("estimator", [BayesianClassifier, BayesianRegressor])
+def test_a_pickle_may_name_an_estimator_by_its_room(estimator: type) -> None:
+    """As those do that were written when the room was one file."""
+    assert pickle.loads(f"cdoxa.estimators\n{estimator.__name__}\n.".encode()) is estimator
+
+
 def test_it_is_clonable_and_repeats_by_its_seed(line: tuple[Any, Any]) -> None:
     x, y = line[0][:60], line[1][:60]
     short = BayesianRegressor(**{**QUICK, "epochs": 3})

@@ -23,7 +23,7 @@ from doxa.engine.run import training_context
 from doxa.errors import BadInput
 from doxa.training.members import Member
 from doxa.training.options import Options
-from doxa.training.train import prepare_run
+from doxa.training.prepare import prepare_run
 from doxa_bench.net_kinds import BATCH, ROWS
 from doxa_bench.settings import BenchSettings
 from doxa_bench.tables import BenchTable

@@ -14,7 +14,7 @@ from doxa import bandits
 from doxa.contracts import Moment
 from doxa_replicate import TABLE, ReplicationOptions, perform, write
 from doxa_replicate.show import Chart
-from doxa_replicate.weight_uncertainty.mushrooms import agents, games, mistakes, rate_and_prior
+from doxa_replicate.weight_uncertainty.mushrooms import agents, game_records, games, mistakes, rate_and_prior
 from doxa_replicate.weight_uncertainty.mushrooms.agents import (
     CHOSEN_NAMES,
     FIXED,
@@ -54,7 +54,7 @@ def test_settings_are_chosen_on_seeds_that_are_not_reported() -> None:
     games_by_setting |= {name: {s: game(50.0) for s in seeds} for name in agents.WRITTEN_SETTINGS["greedy"]}
     agent_games = AgentGames(options, "greedy", games_by_setting)
     assert agent_games.chosen_setting == first
-    assert games.final_values(agent_games.reported[CHOSEN_NAMES["greedy"]]) == [99.0, 99.0]
+    assert game_records.final_values(agent_games.reported[CHOSEN_NAMES["greedy"]]) == [99.0, 99.0]
     assert agent_games.grid_summary["rows"][second]["reported"] == 1.0
 
 
@@ -128,7 +128,7 @@ def test_agents_are_the_document_s() -> None:
 
 def test_curves_have_their_mean_and_error() -> None:
     records = [{"y": [1.0, None]}, {"y": [3.0, None]}, {"y": [5.0, 7.0]}]
-    curve = games.mean_curve(records, "y")
+    curve = game_records.mean_curve(records, "y")
     assert curve["mean"] == [3.0, 7.0]
     assert curve["se"] == [pytest.approx(2 / 3**0.5, rel=1e-4), None], "one seed has no error"
 
@@ -136,7 +136,7 @@ def test_curves_have_their_mean_and_error() -> None:
 def test_lines_have_their_slope_a_step() -> None:
     record = {"steps": list(range(250, 50_001, 250))}
     record["regret"] = [0.3 * t for t in record["steps"]]
-    line = games.fit_end_line([record], "regret", 0.5)
+    line = game_records.fit_end_line([record], "regret", 0.5)
     assert line.slope == pytest.approx(0.3)
     assert line.r2 == pytest.approx(1.0)
 
@@ -151,7 +151,7 @@ def test_games_are_told_thinly_and_add_up() -> None:
     agent = GreedySetting(epsilon=1.0).build_agent("", 1, size)
     net, (likelihood, _) = agents.start_net(97, 1, 1), agents.NOISE_MODELS[FIXED]
     (outcome,) = bandits.play(net, bandits.mushrooms(), [agent], likelihood=likelihood, steps=60, updates=0, memory=8)
-    record = games.game_record(outcome, size)
+    record = game_records.game_record(outcome, size)
     poison, missed = record["false_positives"], record["false_negatives"]
     torch.testing.assert_close(record["expected"], (15 * poison + 5 * missed).double())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from doxa_replicate.variational_optimisation.nets.pictures import generation_loa
 from doxa_replicate.variational_optimisation.nets.trials import (
     NetTrial,
     SearchLength,
-    Step,
+    StepActivation,
     dense_net,
     scores_at_mean,
     train_trial,
@@ -102,9 +103,14 @@ def test_a_trial_that_was_broken_off_goes_on_to_the_same_bits(
 
 
 def test_steps_have_no_slope() -> None:
-    net, x = dense_net((5,), Step), torch.randn(3, 784)
+    net, x = dense_net((5,), StepActivation), torch.randn(3, 784)
     F.cross_entropy(net(x), torch.tensor([0, 1, 2])).backward()
     assert net[0].weight.grad is None or float(net[0].weight.grad.abs().sum()) == 0
+
+
+def test_a_step_is_told_by_the_word_that_kept_trials_have() -> None:
+    settings = NetTrial("a net", search.learner(), partial(dense_net, (5,), StepActivation)).as_settings()
+    assert settings["net"][0] == ["Sequential", "Linear", "Step", "Linear"]
 
 
 def test_rewards_are_those_of_the_action_that_is_taken() -> None:

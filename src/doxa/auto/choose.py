@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,27 +13,22 @@ from torch import Tensor, nn
 
 from doxa.auto.by_fan_in import by_fan_in
 from doxa.auto.committee import best_noise, committee, folds
+from doxa.auto.fold_training import FoldTraining
 from doxa.contracts import Likelihood, Prior
 from doxa.errors import BadInput, Interrupted, require_whole
 from doxa.judge.recalibration import calibration_levels
-from doxa.kl_weights.tempered import Tempered
-from doxa.learners.variational import Variational
 from doxa.likelihoods.categorical import Categorical
 from doxa.likelihoods.gaussian import Gaussian, GaussianLearned
 from doxa.noise import Noise, local
-from doxa.posteriors.mean_field import Family
 from doxa.predict.belief import Belief
 from doxa.predict.draws import Draws
-from doxa.random.keys import seed_of
 from doxa.terminal.interrupt import gentle_interrupt
-from doxa.training.fleet import fleet
 
 __all__ = ["ChosenBelief", "KLWeightTrial", "choose"]
 
 KL_WEIGHTS = (1.0, 0.1, 0.01)
 FOLDS = 5
 MOST_STEPS = 4000  # at most, of each training
-START_SCALE = 0.05  # scale of every weight
 DRAWS = 100  # that score a setting
 RATE = 5e-3
 
@@ -103,74 +98,72 @@ def choose(
     batch = default_batch if batch_size is None else require_whole("batch_size", batch_size)
     default_epochs = min(1000, max(10, MOST_STEPS // math.ceil(0.8 * len(x) / batch)))
     max_epochs = default_epochs if epochs is None else require_whole("epochs", epochs)
-    fold = folds(y if classes else torch.zeros(len(y)), max(count, min(FOLDS, len(x))), seed)
-    member_prior = by_fan_in(net()) if prior is None else prior
-
-    held_out = [(fold == k).nonzero().flatten() for k in range(count)]
-    training_rows = [(fold != k).nonzero().flatten() for k in range(count)]
-    rows_each = min(len(rows) for rows in training_rows)  # as many for each, so that they learn as one program
-
-    def fit_members(members: Sequence[tuple[int, float]], name: str) -> list[Belief]:
-        """The beliefs of folds at KL weights, as a fleet."""
-        starts = []
-        for k, _ in members:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed_of((seed, "member", k)) % 2**32)
-                starts.append(net())
-        fleet_beliefs = fleet(
-            starts,
-            (x, y),
-            learners=[
-                Variational(member_prior, noise, posterior=Family(scale=START_SCALE), kl_weight=Tempered(weight))
-                for _, weight in members
-            ],
-            likelihood=Categorical() if classes else GaussianLearned(0.5 * (float(y.std()) or 1.0)),
-            seeds=[seed] * len(members),
-            rows=[training_rows[k][:rows_each] for k, _ in members],
-            epochs=max_epochs,
-            batch_size=batch,
-            lr=lr,
-            validation=[(x[held_out[k]], y[held_out[k]]) for k, _ in members],
-            patience=max(5, max_epochs // 10),
-            device=device,
-            checkpoint=None if folder is None else Path(folder) / name,
-            resume=folder is not None,
-            progress=progress,
-        )
-        return fleet_beliefs if device is None else [belief.to("cpu") for belief in fleet_beliefs]
-
+    training = FoldTraining(
+        net,
+        x,
+        y,
+        folds=folds(y if classes else torch.zeros(len(y)), max(count, min(FOLDS, len(x))), seed),
+        members=count,
+        likelihood=Categorical() if classes else GaussianLearned(0.5 * (float(y.std()) or 1.0)),
+        prior=by_fan_in(net()) if prior is None else prior,
+        noise=noise,
+        epochs=max_epochs,
+        batch_size=batch,
+        lr=lr,
+        seed=seed,
+        device=device,
+        folder=None if folder is None else Path(folder),
+        progress=progress,
+    )
     with gentle_interrupt() as stop:
         say(f"trying KL weights {', '.join(f'{w:g}' for w in kl_weights)}")
-        trials = []
-        first = dict(zip(kl_weights, fit_members([(0, weight) for weight in kl_weights], "weights"), strict=True))
-        for weight, belief in first.items():
-            scores = [row["validation_nll"] for row in belief.record.history]
-            draws = belief.predict(x[held_out[0]], DRAWS, seed)
-            nll = (
-                _mean_nll(draws, y[held_out[0]])
-                if classes
-                else best_noise(draws.outputs, y[held_out[0]], draws.weights)[1]
-            )
-            trials.append(KLWeightTrial(weight, nll, min(range(len(scores)), key=scores.__getitem__) + 1))
-            say(f"KL weight {weight:g}: NLL {nll:.4f} on rows set aside, after {trials[-1].epochs} epochs")
+        first_beliefs = training.fit([(0, weight) for weight in kl_weights], "weights")
+        belief_by_weight = dict(zip(kl_weights, first_beliefs, strict=True))
+        trials = _score_kl_weights(training, belief_by_weight, classes, say)
         if stop.is_set():
             saved = "nothing was saved" if folder is None else f"saved in {folder}; the same call goes on from there"
             raise Interrupted(f"stopped after the KL weights were tried; {saved}")
         weight = min(trials, key=lambda trial: trial.nll).kl_weight
-        beliefs = [first[weight]]
+        beliefs = [belief_by_weight[weight]]
         if count > 1:
             say(f"{count - 1} more {'member' if count == 2 else 'members'}, KL weight {weight:g}")
-            beliefs += fit_members([(k, weight) for k in range(1, count)], f"members-{weight:g}")
+            beliefs += training.fit([(k, weight) for k in range(1, count)], f"members-{weight:g}")
+    return _form_committee(training, beliefs, trials, weight, classes)
 
-    parts = [b.predict(x[held_out[k]], DRAWS, seed) for k, b in enumerate(beliefs)]
-    held_out_rows = torch.cat(held_out)
+
+def _score_kl_weights(
+    training: FoldTraining, belief_by_weight: Mapping[float, Belief], classes: bool, say: Callable[[str], None]
+) -> list[KLWeightTrial]:
+    """What each KL weight came to on the first fold."""
+    trials = []
+    x, y = training.held_out_pair(0)
+    for weight, belief in belief_by_weight.items():
+        scores = [row["validation_nll"] for row in belief.record.history]
+        draws = belief.predict(x, DRAWS, training.seed)
+        nll = _mean_nll(draws, y) if classes else best_noise(draws.outputs, y, draws.weights)[1]
+        trials.append(KLWeightTrial(weight, nll, min(range(len(scores)), key=scores.__getitem__) + 1))
+        say(f"KL weight {weight:g}: NLL {nll:.4f} on rows set aside, after {trials[-1].epochs} epochs")
+    return trials
+
+
+def _form_committee(
+    training: FoldTraining, beliefs: Sequence[Belief], trials: Sequence[KLWeightTrial], kl_weight: float, classes: bool
+) -> ChosenBelief:
+    """One belief of all members, with noise and calibration by what each says of the rows it has not seen."""
+    held_out_rows = torch.cat([training.held_out(k) for k in range(len(beliefs))])
+    y = training.y[held_out_rows]
+    parts = [b.predict(training.held_out_pair(k)[0], DRAWS, training.seed) for k, b in enumerate(beliefs)]
     outputs, weights = torch.cat([part.outputs for part in parts], 1), parts[0].weights
-    sigma = None if classes else best_noise(outputs, y[held_out_rows], weights)[0]
+    sigma = None if classes else best_noise(outputs, y, weights)[0]
     likelihood: Likelihood = Categorical() if sigma is None else Gaussian(sigma)
-    belief = committee(beliefs, likelihood)
-    levels = None if sigma is None else calibration_levels(outputs, sigma, y[held_out_rows], weights)
     return ChosenBelief(
-        belief, weight, sigma, tuple(trials), held_out_rows, Draws(outputs, likelihood, {}, weights), levels
+        committee(beliefs, likelihood),
+        kl_weight,
+        sigma,
+        tuple(trials),
+        held_out_rows,
+        Draws(outputs, likelihood, {}, weights),
+        levels=None if sigma is None else calibration_levels(outputs, sigma, y, weights),
     )
 
 

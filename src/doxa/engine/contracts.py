@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -41,6 +41,9 @@ class Group:
     name: str = "all"
     active: Callable[[Moment], bool] | None = None
 
+
+# (step, what a stretch of its work comes to, stretches) -> what each came to; None for one that was lost.
+Exchange = Callable[[int, Callable[[slice], Tensor], Sequence[slice]], list[Tensor | None]]
 
 ALL = Group()
 WEIGHTS, SCALES = "weights", "scales"
@@ -156,6 +159,13 @@ class Gradient(Protocol):
     def state(self) -> State: ...
 
 
+@runtime_checkable
+class SharedGradient(Protocol):
+    """What a gradient has besides, whose evaluations several processes share."""
+
+    exchange: Exchange
+
+
 class Stepper(Protocol):
     """How parameters move along a gradient."""
 
@@ -214,6 +224,16 @@ class Collector(Protocol):
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         """Go on where a state was saved."""
+        ...
+
+
+@runtime_checkable
+class DeclaresBest(Protocol):
+    """What the settings of a collector have besides, where patience must ask before it goes back to the best epoch."""
+
+    @property
+    def has_best(self) -> bool:
+        """Whether the state after one epoch can be the best; it can where settings do not say."""
         ...
 
 

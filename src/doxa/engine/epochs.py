@@ -101,11 +101,11 @@ class EpochMonitor:
     def _mark_diverged(self, member: int, message: str, net: int, context: StepContext | None = None) -> None:
         if self.members.count == 1:
             raise self._divergence_error(message, net, context)
-        self.troubles[member] = f"{message} at step {self.run.steps} (epoch {self._epoch()})"
+        self.troubles[member] = f"{message} at step {self.run.steps} (epoch {self._epoch(member)})"
 
-    def _epoch(self) -> int:
-        """The epoch under way, counted from 1."""
-        return self.run.steps // self.run.calendar.units_per_epoch + 1
+    def _epoch(self, member: int) -> int:
+        """The epoch that a member has come to, counted from 1: those before it are in its history."""
+        return len(self.histories[member]) + 1
 
     def _divergence_error(self, message: str, net: int, context: StepContext | None) -> Diverged:
         bad_gradients = (
@@ -117,8 +117,9 @@ class EpochMonitor:
         checkpoint_note = f" The last good checkpoint is in {folder}." if has_checkpoint else ""
         net_note = f"net {net}: " if self.members.nets > 1 else ""  # of an ensemble
         return Diverged(
-            f"{net_note}{message} at step {self.run.steps} (epoch {self._epoch()}){gradient_note}. Lower lr, scale "
-            f"the inputs to about unit size, or start from a smaller scale.{checkpoint_note}"
+            f"{net_note}{message} at step {self.run.steps} (epoch {self._epoch(net // self.members.nets)})"
+            f"{gradient_note}. Lower lr, scale the inputs to about unit size, or start from a smaller scale."
+            f"{checkpoint_note}"
         )
 
     def end(self, numbers: Mapping[str, Tensor]) -> None:
@@ -230,8 +231,8 @@ class EpochMonitor:
 
     def position(self) -> str:
         calendar = self.run.calendar
-        epochs = calendar.units // calendar.units_per_epoch
-        return f"at step {self.run.steps} of {calendar.units} (epoch {self._epoch()} of {epochs})"
+        epoch, epochs = self.run.steps // calendar.units_per_epoch + 1, calendar.units // calendar.units_per_epoch
+        return f"at step {self.run.steps} of {calendar.units} (epoch {epoch} of {epochs})"
 
     def partial_result(self) -> Any:
         """What each member believes; those that rest, at their best."""

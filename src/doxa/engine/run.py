@@ -14,7 +14,17 @@ from torch import Tensor
 from doxa.contracts import Batch, Moment, Problem, Schedule
 from doxa.engine.capture import Recording, make_recording
 from doxa.engine.context import StepContext, StepNumbers
-from doxa.engine.contracts import Collector, Gradient, Group, Monitor, Source, State, Stepper
+from doxa.engine.contracts import (
+    Collector,
+    Exchange,
+    Gradient,
+    Group,
+    Monitor,
+    SharedGradient,
+    Source,
+    State,
+    Stepper,
+)
 from doxa.engine.driver import advance_to_end
 from doxa.engine.legacy_checkpoint import translate_legacy
 from doxa.engine.members import Members
@@ -246,10 +256,10 @@ class Run:
             "monitor": self.required_monitor,
         }
 
-    def follow(self, exchange: Any) -> None:
+    def follow(self, exchange: Exchange) -> None:
         """Go on beside the run that this is a copy of, by what it and all others find."""
-        gradient: Any = self.gradient
-        gradient.exchange = exchange
+        assert isinstance(self.gradient, SharedGradient)
+        self.gradient.exchange = exchange
         with training_context(self.problem, self.device):
             advance_to_end(self)
 

@@ -1,7 +1,7 @@
 """SEARCH: learning without gradients, by variational optimisation."""
 
 from doxa.search import engines, episodes, functions, shaping
-from doxa.search.ask_tell import Search, Settings
+from doxa.search.ask_tell import Search
 from doxa.search.distribution.coordinates import log_scale, variance
 from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes, scores
 from doxa.search.distribution.gradients import Natural as natural_within
@@ -14,6 +14,7 @@ from doxa.search.objectives import f1, zero_one
 from doxa.search.perturbations.local import Local as local
 from doxa.search.perturbations.low_rank import LowRank as low_rank
 from doxa.search.perturbations.weight_space import WeightSpace as weight_space
+from doxa.search.settings import Settings
 
 __all__ = [
     "Policy",

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, require_from_zero, require_whole
-from doxa.search.ask_tell import Search, build_settings
+from doxa.search.ask_tell import Search
 from doxa.search.engines.contract import Engine, Exchange
 from doxa.search.engines.in_process import resolve_engine
 from doxa.search.resumable_search import CheckpointOptions, follow_search, run_search
+from doxa.search.settings import build_settings
 from doxa.storage.describe import describe
 from doxa.terminal.progress import format_metrics
 

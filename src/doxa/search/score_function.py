@@ -20,7 +20,7 @@ from doxa.random.keys import reseed
 from doxa.random.philox import Stream, fill_normals
 from doxa.search import sensitivity
 from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes, scale_groups
-from doxa.search.engines.contract import Evaluate, EvaluationAtState, Exchange
+from doxa.search.engines.contract import Engine, Evaluate, EvaluationAtState, Exchange
 from doxa.search.engines.in_process import evaluate_in_process
 from doxa.search.perturbations.population import make_population
 from doxa.search.population_evaluator import EvaluationBatch, PopulationEvaluator, frozen_batch_norms
@@ -79,7 +79,8 @@ class ScoreFunction:
     eager = ""  # what is compared must first be known: nobody would expect a recording
 
     def __init__(self, fleet: Sequence[Any], problem: Problem) -> None:
-        self.fleet, self.problem, self.engine = fleet, problem.without_starts(), fleet[0].engine
+        self.fleet, self.problem = fleet, problem.without_starts()
+        self.engine: Engine = fleet[0].engine
         self.nets = len(fleet)
         first = fleet[0]
         self.groups = scale_groups(first.per, problem.layout)

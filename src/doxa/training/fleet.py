@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,25 +16,18 @@ from torch.utils.data import DataLoader
 
 from doxa.contracts import Likelihood, Schedule
 from doxa.data.rows import as_inputs, explain_input_errors
-from doxa.engine.checkpoint import CHECKPOINT
 from doxa.engine.contracts import Learner
 from doxa.engine.epochs import Watch
-from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted, require_whole
+from doxa.errors import BadInput, Diverged, Interrupted, require_whole
 from doxa.predict.belief import Belief
 from doxa.predict.draws import Draws
 from doxa.predict.sweep import ROWS, PredictionRequest, prototype_of, sweep
-from doxa.storage.disk import atomic_write
 from doxa.terminal.interrupt import gentle_interrupt
+from doxa.training.groups import group_members, saved_groups
 from doxa.training.members import Member, require_training_arguments
 from doxa.training.options import Optimiser, Options
-from doxa.training.problem import to_device
 from doxa.training.train import train
 from doxa.weights.layout import Chooser
-
-CPU_BYTES = 2 << 30  # of weights and all that goes with them, at once on a CPU
-VECTORS_PER_NET = 12  # as long as the weights, that a net in training needs
-VECTORS_PER_DRAW = 6  # more for each further draw, where they run side by side
-DIVISION = "fleet.json"
 
 
 def fleet(
@@ -75,42 +67,15 @@ def fleet(
     shown all beliefs awake, in a list, and gives a row of numbers for each. The rest is as in `doxa.fit`.
     """
     options = Options.from_arguments(locals())
-    per_member = {
-        name: _per_member(v) for name, v in (("learners", learners), ("seeds", seeds), ("lr", lr), ("rows", rows))
-    }
-    per_member |= {
-        "net": None if isinstance(net, nn.Module) else _per_member(net),
-        "validation": _validation_per_member(validation),
-    }
-    counts = {name: len(v) for name, v in per_member.items() if v is not None}
-    if len(set(counts.values())) > 1:
-        counts_text = ", ".join(f"{n} {name}" for name, n in counts.items())
-        raise BadInput(f"a fleet needs one learner, seed, rate … for all or one a member; got {counts_text}")
-    count = next(iter(counts.values()), 1)
-    if count == 0:
-        raise BadInput("a fleet needs at least one member: give learners, seeds or rates")
-
-    def each(name: str, shared_value: Any) -> list[Any]:
-        belief_by_member = per_member[name]
-        return [shared_value] * count if belief_by_member is None else belief_by_member
-
-    columns = (
-        each("net", net),
-        each("learners", learners),
-        [require_whole("seed", seed, least=None) for seed in each("seeds", seeds)],
-        each("lr", lr),
-        each("validation", validation),
-        each("rows", None),
-    )
-    numbers = list(range(count)) if count > 1 else [None]
-    members = [Member(*values) for values in zip(*columns, numbers, strict=True)]
+    members = _build_members(net, learners, seeds, lr, validation, rows)
+    count = len(members)
     for member in members:
         require_training_arguments(member.net, member.learner, likelihood, optimiser, autocast)
     _warn_duplicates(members)
-    groups = _group_members(members, None if at_once is None else require_whole("at_once", at_once), device)
+    groups = group_members(members, None if at_once is None else require_whole("at_once", at_once), device)
     root = None if checkpoint is None else Path(checkpoint)
     if root is not None:
-        groups = _saved_groups(root, groups, resume)
+        groups = saved_groups(root, groups, resume)
     has_parts = len(groups) > 1
     belief_by_member: dict[int, Belief | None] = {}
     troubles: dict[int, str] = {}
@@ -176,12 +141,45 @@ def predict(
     return [draws_by_belief[k] for k in range(len(beliefs))]
 
 
+def _build_members(net: Any, learners: Any, seeds: Any, lr: Any, validation: Any, rows: Any) -> list[Member]:
+    """A member for each of what was given one by one, with what was given for all of them."""
+    per_member = {
+        name: _per_member(v) for name, v in (("learners", learners), ("seeds", seeds), ("lr", lr), ("rows", rows))
+    }
+    per_member |= {
+        "net": None if isinstance(net, nn.Module) else _per_member(net),
+        "validation": _validation_per_member(validation),
+    }
+    counts = {name: len(v) for name, v in per_member.items() if v is not None}
+    if len(set(counts.values())) > 1:
+        counts_text = ", ".join(f"{n} {name}" for name, n in counts.items())
+        raise BadInput(f"a fleet needs one learner, seed, rate … for all or one a member; got {counts_text}")
+    count = next(iter(counts.values()), 1)
+    if count == 0:
+        raise BadInput("a fleet needs at least one member: give learners, seeds or rates")
+
+    def each(name: str, shared_value: Any) -> list[Any]:
+        values = per_member[name]
+        return [shared_value] * count if values is None else values
+
+    columns = (
+        each("net", net),
+        each("learners", learners),
+        [require_whole("seed", seed, least=None) for seed in each("seeds", seeds)],
+        each("lr", lr),
+        each("validation", validation),
+        each("rows", None),
+    )
+    numbers = list(range(count)) if count > 1 else [None]
+    return [Member(*values) for values in zip(*columns, numbers, strict=True)]
+
+
 def _per_member(value: Any) -> list[Any] | None:
     """What was given for each member; None where it is one for all."""
     if value is None or callable(value) or isinstance(value, str | Mapping) or not hasattr(value, "__iter__"):
         return None
     if isinstance(value, Tensor | np.ndarray):
-        return value.tolist() if value.ndim == 1 else None
+        return value.tolist() if value.ndim == 1 else None if value.ndim == 0 else list(value)
     return list(value)
 
 
@@ -206,67 +204,3 @@ def _warn_duplicates(members: Sequence[Member]) -> None:
             )
             return
         number_by_key[key] = member.number
-
-
-def _group_members(
-    members: Sequence[Member], at_once: int | None, device: torch.device | str | None
-) -> list[list[int]]:
-    """Members that can work as one program, in lists of at most `at_once`, or of as many as fit into memory."""
-    kinds: dict[Any, list[int]] = {}
-    for k, member in enumerate(members):
-        kind = getattr(member.learner, "kind", None)
-        kinds.setdefault((kind, type(member.learner.prior), _row_count(member.rows)), []).append(k)
-    programs = []
-    for group in kinds.values():
-        limit = at_once or _members_that_fit(members[group[0]], device)
-        programs += [group[i : i + limit] for i in range(0, len(group), limit)]
-    return programs
-
-
-def _row_count(rows: Any) -> int | None:
-    """How many rows a member learns from, given as indices or as a mask."""
-    if rows is None:
-        return None
-    array = rows.cpu().numpy() if isinstance(rows, Tensor) else np.asarray(rows)
-    return int(array.sum()) if array.dtype == bool else array.size
-
-
-def _saved_groups(root: Path, groups: list[list[int]], resume: bool) -> list[list[int]]:
-    """The parts of a fleet as it was first divided, however much memory there is today; kept beside its checkpoints."""
-    if root.exists() and not root.is_dir():
-        raise BadInput(f"checkpoint must be a folder, but {root} is a file; choose another name")
-    path = root / DIVISION
-    if not path.exists():
-        if (root / CHECKPOINT).exists() and resume:
-            return [sorted(k for group in groups for k in group)]  # it was one part then
-        if (root / CHECKPOINT).exists():
-            raise BadInput(f"{root} already holds a run; pass resume=True to go on with it, or choose another folder")
-        if len(groups) > 1:
-            with atomic_write(path) as file:
-                json.dump({"parts": groups}, file)
-        return groups
-    if not resume:
-        raise BadInput(f"{root} already holds a run; pass resume=True to go on with it, or choose another folder")
-    try:
-        saved: list[list[int]] = json.loads(path.read_text())["parts"]
-        saved_members = sorted(k for group in saved for k in group)
-    except (ValueError, KeyError, TypeError) as error:
-        raise BrokenFile(f"{path} is not the division of a fleet: {error!r}") from None
-    size = sum(map(len, groups))
-    if saved_members != list(range(size)):
-        raise BadInput(f"{root} belongs to a fleet of {len(saved_members)}, not of {size}; use the same call to go on")
-    return saved
-
-
-def _members_that_fit(member: Member, device: torch.device | str | None) -> int:
-    """How many members fit into memory at once: by the vectors as long as the weights that each needs."""
-    parameters = list(member.net.parameters())
-    where = next((p.device for p in parameters), torch.device("cpu"))
-    if device is not None:
-        where = to_device(device, torch.empty(0)).device
-    # Side by side on a GPU, every draw of a step has weights, noise and gradients of its own.
-    draws = getattr(member.learner, "samples", 1) if where.type == "cuda" else 1
-    size = sum(p.numel() * p.element_size() for p in parameters) * member.learner.nets
-    size *= VECTORS_PER_NET + VECTORS_PER_DRAW * (draws - 1)
-    free = torch.cuda.mem_get_info(where)[0] // 2 if where.type == "cuda" else CPU_BYTES
-    return max(1, free // max(size, 1))

@@ -10,7 +10,7 @@ from typing import Any
 
 from doxa.collectors.best import BestCollector
 from doxa.contracts import Problem, Schedule
-from doxa.engine.contracts import Collector, CollectorSetup, Gradient, Stepper
+from doxa.engine.contracts import Collector, CollectorSetup, DeclaresBest, Gradient, Stepper
 from doxa.engine.feed import Feed
 from doxa.errors import BadInput
 from doxa.optimisers.adam import Adam
@@ -48,7 +48,8 @@ def build_parts(members: Sequence[Member], problem: Problem, feed: Feed, options
     folder = None if options.checkpoint is None else Path(options.checkpoint)
     setup = CollectorSetup(problem.without_starts(), options.epochs * epoch_steps, epoch_steps, folder)
     collector_settings = learners[0].collector(learners)
-    if options.patience is not None and not getattr(collector_settings, "has_best", True):
+    has_best = collector_settings.has_best if isinstance(collector_settings, DeclaresBest) else True
+    if options.patience is not None and not has_best:
         raise BadInput(
             f"patience goes back to the best epoch, and {type(learners[0]).__name__} believes in all that it kept: "
             "leave patience out"

@@ -8,13 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
 
-from doxa.contracts import Inputs, Likelihood, Problem
-from doxa.data.rows import as_pair, concat_batches
+from doxa.contracts import Likelihood, Problem
 from doxa.engine.feed import Feed
 from doxa.errors import BadInput
-from doxa.random.keys import isolated_rng
 from doxa.training.members import Member, net_keys
 from doxa.weights.layout import Chooser, as_rows, lay_out, learning_flags, untrained_tensors
 from doxa.weights.probe import probe, supports_vmap
@@ -104,12 +101,3 @@ def _traits(module: nn.Module) -> tuple[Any, ...]:
 def _describe_module(net: nn.Module, name: str) -> str:
     module = dict(net.named_modules()).get(name)
     return "missing" if module is None else str(module).splitlines()[0]
-
-
-def held_out_rows(validation: Any, problem: Problem, like: Tensor) -> tuple[Inputs, Tensor]:
-    if isinstance(validation, DataLoader):
-        with isolated_rng(like.device):
-            validation = concat_batches(list(validation))
-    x, y = as_pair(validation, like, "validation")
-    _, output = probe(problem.net, problem.layout, problem.start[0], {k: b[0] for k, b in problem.buffers.items()}, x)
-    return x, problem.likelihood.check(output, y)

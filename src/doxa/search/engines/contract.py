@@ -6,10 +6,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from doxa.engine.contracts import SharedGradient
 from doxa.errors import BadInput, Diverged, DoxaError
 
 # What the units of a stretch of the population come to, at the present version of the distribution: a pure function.
@@ -58,6 +59,13 @@ class Engine(Protocol):
     def start_workers(self, copy: CopySearch) -> AbstractContextManager[Exchange]:
         """Start the workers, let them evaluate, and stop them."""
         ...
+
+
+@runtime_checkable
+class GradientWithEngine(SharedGradient, Protocol):
+    """What a gradient has besides, whose evaluations the workers of an engine share."""
+
+    engine: Engine
 
 
 class FollowingSearch(Protocol):

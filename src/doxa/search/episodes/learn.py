@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from doxa.errors import BadInput, require_whole
-from doxa.search.ask_tell import Search, build_settings
+from doxa.search.ask_tell import Search
 from doxa.search.engines.contract import Engine
 from doxa.search.engines.in_process import resolve_engine
 from doxa.search.episodes.actions import Bound, tanh
@@ -20,6 +20,7 @@ from doxa.search.episodes.policy_network import PolicyNetwork
 from doxa.search.episodes.policy_search import KIND, PolicySearch
 from doxa.search.episodes.result import Policy
 from doxa.search.resumable_search import CheckpointOptions, run_search
+from doxa.search.settings import build_settings
 from doxa.storage.describe import describe
 from doxa.weights.layout import module_mode
 

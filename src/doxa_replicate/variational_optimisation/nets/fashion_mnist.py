@@ -11,14 +11,20 @@ from doxa import search
 from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import format_with_error
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
-from doxa_replicate.variational_optimisation.nets.trials import NetTrial, SearchLength, Step, TrialComparison, dense_net
+from doxa_replicate.variational_optimisation.nets.trials import (
+    NetTrial,
+    SearchLength,
+    StepActivation,
+    TrialComparison,
+    dense_net,
+)
 
 HIDDEN, SCALE = (100, 100), 0.05
 LOWER_RATES, HIGHER_RATES = (
     (3e-4, 1e-3, 3e-3, 1e-2),
     (1e-3, 3e-3, 1e-2, 3e-2),
 )  # rates, until the best has one on either side
-RELU_NET, STEP_NET = partial(dense_net, HIDDEN), partial(dense_net, HIDDEN, Step)
+RELU_NET, STEP_NET = partial(dense_net, HIDDEN), partial(dense_net, HIDDEN, StepActivation)
 
 
 def build_trials(options: ReplicationOptions) -> dict[str, NetTrial]:

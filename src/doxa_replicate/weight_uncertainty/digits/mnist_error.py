@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions, Verdict
 from doxa_replicate.over_seeds import format_with_error, mean, standard_error, summary
 from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.digits.cells import Cell, cells
@@ -62,25 +62,7 @@ def run(options: ReplicationOptions) -> Numbers:
             for width in WIDTHS
         },
     }
-    written = columns["as written"]
-    seeds = written["plain, 400"]["seeds"]
-
-    def gaps(model: str, other_model: str) -> dict[str, list[float]]:
-        return {
-            str(width): [
-                a - b
-                for a, b in zip(
-                    errors_by_seed(written, model, width), errors_by_seed(written, other_model, width), strict=True
-                )
-            ]
-            for width in WIDTHS
-        }
-
-    gaps_to_plain, gaps_to_dropout, gaps_to_mixture = (
-        gaps("gaussian", "plain"),
-        gaps("gaussian", "dropout"),
-        gaps("gaussian", "mixture"),
-    )
+    seeds = columns["as written"]["plain, 400"]["seeds"]
     return {
         "settings": {
             "as_written": recipe_at_size(options, AS_WRITTEN).as_dict(),
@@ -94,29 +76,48 @@ def run(options: ReplicationOptions) -> Numbers:
         "choices": {
             f"{name}, {width}": choose_recipe(options, name, width) for name in TABLE_MODELS for width in WIDTHS
         },
-        "verdicts": [
-            BEATS_PLAIN.judge(
-                all(mean(v) < 0 for v in gaps_to_plain.values()),
-                {width: mean(v) for width, v in gaps_to_plain.items()},
-                largest_error(gaps_to_plain),
-                seeds,
-                "as written; belief less plain net, points, by width",
-            ),
-            AS_GOOD_AS_DROPOUT.judge(
-                all(abs(mean(v)) <= MAX_GAP for v in gaps_to_dropout.values()),
-                {width: mean(v) for width, v in gaps_to_dropout.items()},
-                largest_error(gaps_to_dropout),
-                seeds,
-                "as written; belief less dropout, points, by width",
-            ),
-            BEATS_MIXTURE.judge(
-                all(mean(v) < 0 for v in gaps_to_mixture.values()),
-                {width: mean(v) for width, v in gaps_to_mixture.items()},
-                largest_error(gaps_to_mixture),
-                seeds,
-                "as written; N(0, 1) less mixture, points, by width",
-            ),
-        ],
+        "verdicts": _judge_errors(columns["as written"], seeds),
+    }
+
+
+def _judge_errors(written: Rows, seeds: Sequence[int]) -> list[Verdict]:
+    """The claims held against the errors as written: a belief beside a plain net, dropout and the mixture."""
+    gaps_to_plain, gaps_to_dropout, gaps_to_mixture = (
+        _error_gaps(written, "gaussian", other_model) for other_model in ("plain", "dropout", "mixture")
+    )
+    return [
+        BEATS_PLAIN.judge(
+            all(mean(v) < 0 for v in gaps_to_plain.values()),
+            {width: mean(v) for width, v in gaps_to_plain.items()},
+            largest_error(gaps_to_plain),
+            seeds,
+            "as written; belief less plain net, points, by width",
+        ),
+        AS_GOOD_AS_DROPOUT.judge(
+            all(abs(mean(v)) <= MAX_GAP for v in gaps_to_dropout.values()),
+            {width: mean(v) for width, v in gaps_to_dropout.items()},
+            largest_error(gaps_to_dropout),
+            seeds,
+            "as written; belief less dropout, points, by width",
+        ),
+        BEATS_MIXTURE.judge(
+            all(mean(v) < 0 for v in gaps_to_mixture.values()),
+            {width: mean(v) for width, v in gaps_to_mixture.items()},
+            largest_error(gaps_to_mixture),
+            seeds,
+            "as written; N(0, 1) less mixture, points, by width",
+        ),
+    ]
+
+
+def _error_gaps(rows: Rows, model: str, other_model: str) -> dict[str, list[float]]:
+    """By how many points a model errs more than another, by width and seed."""
+    return {
+        str(width): [
+            a - b
+            for a, b in zip(errors_by_seed(rows, model, width), errors_by_seed(rows, other_model, width), strict=True)
+        ]
+        for width in WIDTHS
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions, Verdict
 from doxa_replicate.over_seeds import mean, standard_error, summary
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.digits.cells import FRACTIONS, Cell, cells
@@ -39,13 +39,6 @@ def run(options: ReplicationOptions) -> Numbers:
     written_cells = {f"{name}, {width}": cells(options, name, width) for name in PRIORS for width in WIDTHS}
     recipe_cells = {f"{name}, 1200": chosen_cells(options, name, 1200) for name in PRIORS}
     seeds = [cell["seed"] for cell in written_cells["gaussian, 400"]]
-    rises = {
-        name: {
-            str(width): [error_rise(cell["pruned"], 0.95) for cell in written_cells[f"{name}, {width}"]]
-            for width in WIDTHS
-        }
-        for name in PRIORS
-    }
     tolerated_shares = {
         name: {
             trained_for: [tolerated_share(cell[key]) for cell in written_cells[f"{name}, 1200"]]
@@ -53,10 +46,6 @@ def run(options: ReplicationOptions) -> Numbers:
         }
         for name in PRIORS
     }
-    error_spreads = {}
-    for fraction in (0.75, 0.95):
-        errors = [mean([error_at(cell["pruned"], fraction) for cell in entry]) for entry in written_cells.values()]
-        error_spreads[f"{fraction:g}"] = max(errors) - min(errors)
     return {
         "settings": {"fractions": FRACTIONS, "ranked by": "|mean| / scale over all layers; biases are kept"},
         "seeds": seeds,
@@ -73,36 +62,62 @@ def run(options: ReplicationOptions) -> Numbers:
             for name, entry in tolerated_shares.items()
         },
         "verdicts": [
-            *(
-                MOST_CAN_GO.judge(
-                    all(mean(v) <= MAX_RISE for v in entry.values()),
-                    {width: mean(v) for width, v in entry.items()},
-                    {width: standard_error(v) for width, v in entry.items()},
-                    seeds,
-                    f"as written, {MODELS[name].title}; rise of the error in points, by width",
-                )
-                for name, entry in rises.items()
-            ),
-            LONGER_IS_SAFER.judge(
-                longer_is_safer(tolerated_shares.values()),
-                {
-                    f"{name}, {trained_for}": mean(v)
-                    for name, entry in tolerated_shares.items()
-                    for trained_for, v in entry.items()
-                },
-                max(standard_error(v) or 0.0 for entry in tolerated_shares.values() for v in entry.values()),
-                seeds,
-                "as written; shares",
-            ),
-            ALIKE_EVERYWHERE.judge(
-                all(v <= MAX_SPREAD for v in error_spreads.values()),
-                error_spreads,
-                None,
-                seeds,
-                "as written; largest less smallest error in points, by the share pruned",
-            ),
+            *_judge_rises(written_cells, seeds),
+            _judge_length(tolerated_shares, seeds),
+            _judge_spread(written_cells, seeds),
         ],
     }
+
+
+def _judge_rises(written_cells: Mapping[str, Sequence[Cell]], seeds: Sequence[int]) -> list[Verdict]:
+    """How much the error rises with 95 % pruned, prior by prior."""
+    rises = {
+        name: {
+            str(width): [error_rise(cell["pruned"], 0.95) for cell in written_cells[f"{name}, {width}"]]
+            for width in WIDTHS
+        }
+        for name in PRIORS
+    }
+    return [
+        MOST_CAN_GO.judge(
+            all(mean(v) <= MAX_RISE for v in entry.values()),
+            {width: mean(v) for width, v in entry.items()},
+            {width: standard_error(v) for width, v in entry.items()},
+            seeds,
+            f"as written, {MODELS[name].title}; rise of the error in points, by width",
+        )
+        for name, entry in rises.items()
+    ]
+
+
+def _judge_length(tolerated_shares: Mapping[str, Mapping[str, Sequence[float]]], seeds: Sequence[int]) -> Verdict:
+    """Whether more can go after all epochs than after half of them."""
+    return LONGER_IS_SAFER.judge(
+        longer_is_safer(tolerated_shares.values()),
+        {
+            f"{name}, {trained_for}": mean(v)
+            for name, entry in tolerated_shares.items()
+            for trained_for, v in entry.items()
+        },
+        max(standard_error(v) or 0.0 for entry in tolerated_shares.values() for v in entry.values()),
+        seeds,
+        "as written; shares",
+    )
+
+
+def _judge_spread(written_cells: Mapping[str, Sequence[Cell]], seeds: Sequence[int]) -> Verdict:
+    """How far the errors of widths and priors lie apart at a share pruned."""
+    error_spreads = {}
+    for fraction in (0.75, 0.95):
+        errors = [mean([error_at(cell["pruned"], fraction) for cell in entry]) for entry in written_cells.values()]
+        error_spreads[f"{fraction:g}"] = max(errors) - min(errors)
+    return ALIKE_EVERYWHERE.judge(
+        all(v <= MAX_SPREAD for v in error_spreads.values()),
+        error_spreads,
+        None,
+        seeds,
+        "as written; largest less smallest error in points, by the share pruned",
+    )
 
 
 def error_at(pruned: Mapping[str, Any], fraction: float) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor
 import doxa
 from doxa.data.sets.curve import curve
 from doxa.predict.belief import Belief
-from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions, Verdict
 from doxa_replicate.over_seeds import format_with_error, mean, standard_error, summary
 from doxa_replicate.parts import cached_part
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
@@ -75,32 +75,43 @@ def run(options: ReplicationOptions) -> Numbers:
         "slopes": {noise: summary(v) for noise, v in slopes.items()},
         "gradients": {parameter: summary(v) for parameter, v in gradient_ratios.items()},
         "differences": {p: summary(v) for p, v in difference_ratios.items()},
-        "verdicts": [
-            *(
-                LOWER_VARIANCE.judge(
-                    all(mean(difference_ratios[f"{p}, {epochs_used}"]) < MAX_RATIO for p in PRIORS)
-                    and all(mean(v) < 1 for v in gradient_ratios.values()),
-                    {f"differences, −log σ = {p}": mean(difference_ratios[f"{p}, {epochs_used}"]) for p in PRIORS}
-                    | {f"gradients by {parameter}": mean(v) for parameter, v in gradient_ratios.items()},
-                    max(standard_error(difference_ratios[f"{p}, {epochs_used}"]) or 0.0 for p in PRIORS),
-                    seeds,
-                    f"local over shared, {period}; gradients of a trained belief held still, batch {BATCH}",
-                )
-                for epochs_used, period in (
-                    ("all", "over all epochs, its fall included"),
-                    ("last_third", "over the last third of the epochs"),
-                )
-            ),
-            FALLS_WITH_BATCH.judge(
-                abs(mean(slopes["local"]) - EXPECTED_SLOPE) <= SLOPE_TOLERANCE
-                and mean(slopes["shared"]) > mean(slopes["local"]),
-                {noise: mean(v) for noise, v in slopes.items()},
-                {noise: standard_error(v) for noise, v in slopes.items()},
-                seeds,
-                "a trained belief held still, one draw, batches with replacement",
-            ),
-        ],
+        "verdicts": [*_judge_ratios(difference_ratios, gradient_ratios, seeds), _judge_slopes(slopes, seeds)],
     }
+
+
+def _judge_ratios(
+    difference_ratios: Mapping[str, Sequence[float]],
+    gradient_ratios: Mapping[str, Sequence[float]],
+    seeds: Sequence[int],
+) -> list[Verdict]:
+    """Whether variances with local noise are below those with shared noise, by which epochs are used."""
+    return [
+        LOWER_VARIANCE.judge(
+            all(mean(difference_ratios[f"{p}, {epochs_used}"]) < MAX_RATIO for p in PRIORS)
+            and all(mean(v) < 1 for v in gradient_ratios.values()),
+            {f"differences, −log σ = {p}": mean(difference_ratios[f"{p}, {epochs_used}"]) for p in PRIORS}
+            | {f"gradients by {parameter}": mean(v) for parameter, v in gradient_ratios.items()},
+            max(standard_error(difference_ratios[f"{p}, {epochs_used}"]) or 0.0 for p in PRIORS),
+            seeds,
+            f"local over shared, {period}; gradients of a trained belief held still, batch {BATCH}",
+        )
+        for epochs_used, period in (
+            ("all", "over all epochs, its fall included"),
+            ("last_third", "over the last third of the epochs"),
+        )
+    ]
+
+
+def _judge_slopes(slopes: Mapping[str, Sequence[float]], seeds: Sequence[int]) -> Verdict:
+    """Whether the variance falls as one over the batch with local noise, and more slowly with shared noise."""
+    return FALLS_WITH_BATCH.judge(
+        abs(mean(slopes["local"]) - EXPECTED_SLOPE) <= SLOPE_TOLERANCE
+        and mean(slopes["shared"]) > mean(slopes["local"]),
+        {noise: mean(v) for noise, v in slopes.items()},
+        {noise: standard_error(v) for noise, v in slopes.items()},
+        seeds,
+        "a trained belief held still, one draw, batches with replacement",
+    )
 
 
 def estimate_count(options: ReplicationOptions) -> int:

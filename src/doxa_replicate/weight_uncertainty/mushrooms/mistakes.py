@@ -10,14 +10,16 @@ from doxa.bandits import paired
 from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.mushrooms.agents import BBB, CHOSEN_NAMES, GREEDY
-from doxa_replicate.weight_uncertainty.mushrooms.games import (
-    DEPARTURES,
-    LEFT_OPEN,
+from doxa_replicate.weight_uncertainty.mushrooms.game_records import (
     POISON_REGRET,
     GameRecord,
     doubt_note,
     final_values,
     mean_curve,
+)
+from doxa_replicate.weight_uncertainty.mushrooms.games import (
+    DEPARTURES,
+    LEFT_OPEN,
     play_agents,
     reported_seeds,
     result_settings,

@@ -9,11 +9,10 @@ from doxa import bandits
 from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
 from doxa_replicate.show import Chart, ChartLine, PageElement
 from doxa_replicate.weight_uncertainty.mushrooms.agents import BBB, CHOSEN_NAMES, GREEDY, game_size
+from doxa_replicate.weight_uncertainty.mushrooms.game_records import RATE_WINDOWS, mean_curve
 from doxa_replicate.weight_uncertainty.mushrooms.games import (
     DEPARTURES,
     LEFT_OPEN,
-    RATE_WINDOWS,
-    mean_curve,
     play_agents,
     reported_seeds,
     result_settings,

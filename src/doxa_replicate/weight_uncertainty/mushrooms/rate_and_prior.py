@@ -9,19 +9,21 @@ from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import format_with_error, mean, standard_error, summary
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.mushrooms.agents import BBB, WIDE_SCALES, game_size
-from doxa_replicate.weight_uncertainty.mushrooms.games import (
-    DEPARTURES,
-    LEFT_OPEN,
+from doxa_replicate.weight_uncertainty.mushrooms.game_records import (
     GameRecord,
     diverged_count,
     final_values,
     fit_end_line,
     mean_curve,
+    slope_standard_error,
+)
+from doxa_replicate.weight_uncertainty.mushrooms.games import (
+    DEPARTURES,
+    LEFT_OPEN,
     play_agents,
     play_with_one_update,
     reported_seeds,
     result_settings,
-    slope_standard_error,
 )
 
 RATE_AND_PRIOR_MATTER = Claim(

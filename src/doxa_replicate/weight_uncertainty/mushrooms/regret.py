@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from doxa.bandits import mushrooms, paired
-from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions, Verdict
 from doxa_replicate.over_seeds import format_with_error, summary
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.mushrooms.agents import (
@@ -18,9 +18,7 @@ from doxa_replicate.weight_uncertainty.mushrooms.agents import (
     GRIDS,
     describe_defaults,
 )
-from doxa_replicate.weight_uncertainty.mushrooms.games import (
-    DEPARTURES,
-    LEFT_OPEN,
+from doxa_replicate.weight_uncertainty.mushrooms.game_records import (
     GameRecord,
     diverged_count,
     doubt_note,
@@ -28,11 +26,15 @@ from doxa_replicate.weight_uncertainty.mushrooms.games import (
     fit_end_line,
     format_interval,
     mean_curve,
+    slope_standard_error,
+)
+from doxa_replicate.weight_uncertainty.mushrooms.games import (
+    DEPARTURES,
+    LEFT_OPEN,
     play_agents,
     play_with_all_columns,
     reported_seeds,
     result_settings,
-    slope_standard_error,
 )
 
 SLOPE_TOLERANCE, LEAST_R2 = 0.25, 0.99  # to the slope that a random act has, and R²
@@ -52,56 +54,76 @@ LINEAR = Claim(
 EPSILONS = {"greedy, ε = 1 %": 0.01, "greedy, ε = 5 %": 0.05}
 EPSILONS_CHOSEN = {CHOSEN_NAMES[kind]: epsilon for kind, epsilon in EPSILON_BY_KIND.items()}
 ENOUGH_SEEDS = 5  # seeds
+# Thompson's agent and the greedy one, as they are compared.
+PAIRS = {"as written": (BBB, GREEDY), "chosen": (CHOSEN_NAMES["thompson"], CHOSEN_NAMES["greedy"])}
 
 
 def run(options: ReplicationOptions) -> Numbers:
     seeds = reported_seeds(options)
     kinds = {kind: play_agents(options, kind) for kind in GRIDS}
     games_by_agent = {name: values for kind in kinds.values() for name, values in kind.reported.items()}
-    shown_agents = [BBB, GREEDY, *EPSILONS, *CHOSEN_NAMES.values()]
-    agents = {
-        name: {
-            "regret": mean_curve(games_by_agent[name], "regret"),
-            "expected": mean_curve(games_by_agent[name], "expected"),
-            "final": final_values(games_by_agent[name]),
-            "final_expected": final_values(games_by_agent[name], "expected"),
-            "diverged": diverged_count(games_by_agent[name]),
-        }
-        for name in shown_agents
-    }
     slopes = {
         setting: {name: _end_slope(games_by_agent[name], share) for name, share in values.items()}
         for setting, values in (("as written", EPSILONS), ("chosen", EPSILONS_CHOSEN))
     }
     letters = {CHOSEN_NAMES[kind]: final_values(play_with_all_columns(kinds[kind])) for kind in ("thompson", "greedy")}
-    pairs = {
-        "as written": (final_values(games_by_agent[BBB]), final_values(games_by_agent[GREEDY])),
-        "chosen": (
-            final_values(games_by_agent[CHOSEN_NAMES["thompson"]]),
-            final_values(games_by_agent[CHOSEN_NAMES["greedy"]]),
-        ),
-        "chosen, 117 columns": (letters[CHOSEN_NAMES["thompson"]], letters[CHOSEN_NAMES["greedy"]]),
+    differences = {
+        name: asdict(paired(final_values(games_by_agent[agent]), final_values(games_by_agent[other_agent])))
+        for name, (agent, other_agent) in PAIRS.items()
     }
-    differences = {name: asdict(paired(*pair)) for name, pair in pairs.items()}
+    agent, other_agent = PAIRS["chosen"]
+    differences["chosen, 117 columns"] = asdict(paired(letters[agent], letters[other_agent]))
     expected = {
         name: asdict(
             paired(
                 final_values(games_by_agent[agent], "expected"), final_values(games_by_agent[other_agent], "expected")
             )
         )
-        for name, agent, other_agent in (
-            ("as written", BBB, GREEDY),
-            ("chosen", CHOSEN_NAMES["thompson"], CHOSEN_NAMES["greedy"]),
-        )
+        for name, (agent, other_agent) in PAIRS.items()
     }
+    return {
+        "settings": result_settings(options),
+        "seeds": seeds,
+        "verdicts": [*_judge_differences(differences, seeds), *_judge_slopes(slopes, games_by_agent, seeds)],
+        "steps": games_by_agent[BBB][0]["steps"],
+        "agents": {
+            name: _agent_curves(games_by_agent[name]) for name in (BBB, GREEDY, *EPSILONS, *CHOSEN_NAMES.values())
+        },
+        "slopes": slopes,
+        "differences": differences,
+        "differences_expected": expected,
+        "letters": letters,
+        "grids": {name: kind.grid_summary for name, kind in kinds.items()},
+    }
+
+
+def _agent_curves(games: Sequence[GameRecord]) -> dict[str, Any]:
+    """The regret of an agent over its seeds, realised and expected, on the way and at the end."""
+    return {
+        "regret": mean_curve(games, "regret"),
+        "expected": mean_curve(games, "expected"),
+        "final": final_values(games),
+        "final_expected": final_values(games, "expected"),
+        "diverged": diverged_count(games),
+    }
+
+
+def _judge_differences(differences: Mapping[str, Any], seeds: Sequence[int]) -> list[Verdict]:
+    """Whether Thompson's agent regrets less than the greedy one, setting by setting."""
     enough = len(seeds) >= ENOUGH_SEEDS
-    verdicts = [
+    return [
         REGRETS_LESS.judge(
             values["mean"] < 0 if enough else None, values, values["se"], seeds, f"{setting}{doubt_note(values)}"
         )
         for setting, values in differences.items()
     ]
-    verdicts += [
+
+
+def _judge_slopes(
+    slopes: Mapping[str, Any], games_by_agent: Mapping[str, Sequence[GameRecord]], seeds: Sequence[int]
+) -> list[Verdict]:
+    """Whether the regret of agents that explore is linear, setting by setting."""
+    return [
         LINEAR.judge(
             all(map(_is_linear, values.values())),
             values,
@@ -114,18 +136,6 @@ def run(options: ReplicationOptions) -> Numbers:
         )
         for setting, values in slopes.items()
     ]
-    return {
-        "settings": result_settings(options),
-        "seeds": seeds,
-        "verdicts": verdicts,
-        "steps": games_by_agent[BBB][0]["steps"],
-        "agents": agents,
-        "slopes": slopes,
-        "differences": differences,
-        "differences_expected": expected,
-        "letters": letters,
-        "grids": {name: kind.grid_summary for name, kind in kinds.items()},
-    }
 
 
 def _end_slope(games: Sequence[GameRecord], epsilon: float) -> dict[str, float]:
@@ -147,6 +157,15 @@ def _is_linear(slope: Mapping[str, float]) -> bool:
 
 def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
     numbers = result["numbers"]
+    return [
+        *_regret_charts(numbers),
+        *_regret_tables(numbers),
+        *(_grid_table(kind, entry) for kind, entry in numbers["grids"].items()),
+    ]
+
+
+def _regret_charts(numbers: Numbers) -> list[Chart]:
+    """Regret step by step: as written, with chosen settings, and without the agents that explore."""
     agents, steps = numbers["agents"], numbers["steps"]
 
     def line(name: str, **looks: Any) -> ChartLine:
@@ -161,60 +180,6 @@ def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
     ]
     errors_note = "Means over seeds with their standard errors."
     nearer_caption = f"The same curves, nearer. {errors_note}"
-    final_rows = [
-        [name, *(format_with_error(summary(entry[key]), 0) for key in ("final", "final_expected"))]
-        for name, entry in agents.items()
-    ]
-    slopes = [
-        [name, *(f"{entry[key]:.3f}" for key in ("analytic", "slope_regret", "slope_expected", "r2_regret"))]
-        for by_name in numbers["slopes"].values()
-        for name, entry in by_name.items()
-    ]
-    tables = [
-        ResultTable("Final regret, mean and standard error over seeds", ("agent", "realised", "expected"), final_rows),
-        ResultTable(
-            "Thompson less greedy at the end, pairs of the same seed",
-            ("settings", "of", "mean", "95 % from", "to", "seeds won"),
-            [
-                [
-                    name,
-                    kind,
-                    f"{entry['mean']:,.0f}",
-                    f"{entry['low']:,.0f}",
-                    f"{entry['high']:,.0f}",
-                    f"{entry['won']:.0%}",
-                ]
-                for kind, pairs in (("realised", "differences"), ("expected", "differences_expected"))
-                for name, entry in numbers[pairs].items()
-            ],
-            text_columns=2,
-        ),
-        ResultTable(
-            "Slope of the last half, a step",
-            ("agent", "ε times a random act's", "realised", "expected", "R²"),
-            slopes,
-        ),
-        ResultTable(
-            "Final regret with a column for every letter, 117 of them",
-            ("agent, as chosen with 95", "realised"),
-            [[name, format_with_error(summary(entry), 0)] for name, entry in numbers["letters"].items()],
-        ),
-    ]
-    for kind, entry in numbers["grids"].items():
-        rows = [
-            [
-                _setting_cell(name, name == entry["chosen"]) + _diverged_note(row),
-                *(f"{row[k]:,.0f}" for k in ("tuning", "reported")),
-            ]
-            for name, row in entry["rows"].items()
-        ]
-        seeds = " and ".join(map(str, entry["tuning_seeds"]))
-        regret = "expected regret of the last half" if kind in EPSILON_BY_KIND else "expected regret"
-        headers = ("setting", f"{regret}, seeds {seeds}", f"{regret}, reported seeds")
-        title = f"The grid of the agent “{CHOSEN_NAMES[kind].removesuffix(', chosen')}”, the chosen setting bold"
-        tables.append(
-            ResultTable(title, headers, rows, caption=f"Where nothing else is said: {describe_defaults(kind)}.")
-        )
     return [
         Chart(
             "Cumulative regret as written",
@@ -233,8 +198,68 @@ def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
             [line(CHOSEN_NAMES[kind]) for kind in ("thompson", "greedy", *EPSILON_BY_KIND, "neural-linear")],
         ),
         Chart("Cumulative regret without the ε-greedy agents", nearer_caption, "step", "regret", quiet_lines),
-        *tables,
     ]
+
+
+def _regret_tables(numbers: Numbers) -> list[ResultTable]:
+    """Regret at the end, differences by pairs, slopes, and regret with a column for every letter."""
+    final_rows = [
+        [name, *(format_with_error(summary(entry[key]), 0) for key in ("final", "final_expected"))]
+        for name, entry in numbers["agents"].items()
+    ]
+    difference_rows = [
+        [
+            name,
+            kind,
+            f"{entry['mean']:,.0f}",
+            f"{entry['low']:,.0f}",
+            f"{entry['high']:,.0f}",
+            f"{entry['won']:.0%}",
+        ]
+        for kind, pairs in (("realised", "differences"), ("expected", "differences_expected"))
+        for name, entry in numbers[pairs].items()
+    ]
+    slope_rows = [
+        [name, *(f"{entry[key]:.3f}" for key in ("analytic", "slope_regret", "slope_expected", "r2_regret"))]
+        for by_name in numbers["slopes"].values()
+        for name, entry in by_name.items()
+    ]
+    letter_rows = [[name, format_with_error(summary(entry), 0)] for name, entry in numbers["letters"].items()]
+    return [
+        ResultTable("Final regret, mean and standard error over seeds", ("agent", "realised", "expected"), final_rows),
+        ResultTable(
+            "Thompson less greedy at the end, pairs of the same seed",
+            ("settings", "of", "mean", "95 % from", "to", "seeds won"),
+            difference_rows,
+            text_columns=2,
+        ),
+        ResultTable(
+            "Slope of the last half, a step",
+            ("agent", "ε times a random act's", "realised", "expected", "R²"),
+            slope_rows,
+        ),
+        ResultTable(
+            "Final regret with a column for every letter, 117 of them",
+            ("agent, as chosen with 95", "realised"),
+            letter_rows,
+        ),
+    ]
+
+
+def _grid_table(kind: str, entry: Mapping[str, Any]) -> ResultTable:
+    """The settings that a kind of agent was chosen from."""
+    rows = [
+        [
+            _setting_cell(name, name == entry["chosen"]) + _diverged_note(row),
+            *(f"{row[k]:,.0f}" for k in ("tuning", "reported")),
+        ]
+        for name, row in entry["rows"].items()
+    ]
+    seeds = " and ".join(map(str, entry["tuning_seeds"]))
+    regret = "expected regret of the last half" if kind in EPSILON_BY_KIND else "expected regret"
+    headers = ("setting", f"{regret}, seeds {seeds}", f"{regret}, reported seeds")
+    title = f"The grid of the agent “{CHOSEN_NAMES[kind].removesuffix(', chosen')}”, the chosen setting bold"
+    return ResultTable(title, headers, rows, caption=f"Where nothing else is said: {describe_defaults(kind)}.")
 
 
 def _diverged_note(row: Mapping[str, Any]) -> str:

@@ -10,11 +10,10 @@ from doxa.bandits import paired
 from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.mushrooms.agents import BBB, GREEDY
+from doxa_replicate.weight_uncertainty.mushrooms.game_records import final_values, format_interval
 from doxa_replicate.weight_uncertainty.mushrooms.games import (
     DEPARTURES,
     LEFT_OPEN,
-    final_values,
-    format_interval,
     play_agents,
     reported_seeds,
     result_settings,
