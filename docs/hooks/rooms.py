@@ -1,4 +1,8 @@
-"""What is public in Doxa, read from its source: every room, and in each exactly the names of its `__all__`."""
+"""What is public in Doxa, read from its source: every room, and in each exactly the names that it offers.
+
+Those are the names of its `__all__`; in a room whose members enrol by a line, what it imports `as` itself, its table
+and `register`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 # Modules without an __all__ that users call by name: all that they define themselves is public.
-OPEN = ("doxa.estimators", "doxa.contracts")
+OPEN = ("doxa.contracts",)
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ def owners(rooms_by_path: dict[str, Room]) -> dict[str, Name]:
 
 def _package(path: str, file: Path, packages: dict[str, Path]) -> Room:
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    public = _all(tree)
+    public = _all(tree) or _enrolled(tree)
     imported = {
         alias.asname or alias.name: (node.module, alias.name)
         for node in tree.body
@@ -77,6 +81,7 @@ def _package(path: str, file: Path, packages: dict[str, Path]) -> Room:
     names, inner = [], []
     for short_name in public:
         module, defined_name = imported.get(short_name, (path, short_name))
+        defined_name = _aliased(file.parents[len(path.split(".")) - 1].parent, module, defined_name)
         if f"{module}.{defined_name}" in packages and f"{module}.{defined_name}" == f"{path}.{short_name}":
             inner.append(f"{path}.{short_name}")
         else:
@@ -100,6 +105,36 @@ def _all(tree: ast.Module) -> list[str]:
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
             return list(ast.literal_eval(node.value))
     return []
+
+
+def _enrolled(tree: ast.Module) -> list[str]:
+    """What a room without an `__all__` offers: `import name as name`, and what it defines itself."""
+    names = [
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name
+    ]
+    defined = [
+        node.target.id for node in tree.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    ]
+    defined += [
+        t.id for node in tree.body if isinstance(node, ast.Assign) for t in node.targets if isinstance(t, ast.Name)
+    ]
+    defined += [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return [*names, *(name for name in defined if name != "EXAMPLES" and not name.startswith("_"))] if names else []
+
+
+def _aliased(source: Path, module: str, name: str) -> str:
+    """What a name stands for in its module: `laplace = Laplace` is described as the class."""
+    file = source / f"{module.replace('.', '/')}.py"
+    for node in ast.parse(file.read_text(encoding="utf-8")).body if file.exists() else ():
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name):
+            continue
+        if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
+            return node.value.id
+    return name
 
 
 def _ordered(names: list[Name]) -> tuple[Name, ...]:

@@ -4,6 +4,9 @@ Take any architecture, put a prior on its weights, choose a posterior family, ch
 judge what came out.
 """
 
+from importlib import import_module
+from typing import Any
+
 from doxa import (
     collectors,
     data,
@@ -28,6 +31,14 @@ from doxa.training.fleet import fleet, predict
 from doxa.version import VERSION
 
 __version__ = VERSION
+
+
+def __getattr__(name: str) -> Any:
+    """`doxa.storage.sample_store` by its first address."""
+    if name == "sample_store":
+        return import_module("doxa.storage.sample_store")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "BadInput",
