@@ -20,13 +20,14 @@ from torch import Tensor
 
 import doxa
 from doxa import kernels as native
-from doxa import learners, likelihoods, noise, optimisers, rates
+from doxa import learners, likelihoods, noise, optimisers, posteriors, priors, rates
 from doxa.engine import capture
 from doxa.engine import run as run_module
 from doxa.errors import Interrupted
 from doxa.gradients.forward_backward import why_eager
 from doxa.weights.probe import Uses
-from laws.test_fleets import LEARNERS, PRIORS, WEIGHTS, net, numbers, rows
+from examples import MAKERS, with_kl_weight
+from laws.test_fleets import WEIGHTS, net, numbers, rows
 
 
 def request_recording(monkeypatch: pytest.MonkeyPatch, steps: int, why: str | None = None) -> Any:
@@ -145,21 +146,35 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Record:
     return begin
 
 
+# Of scales so far apart that members stop at different epochs.
+PRIORS = {
+    "gaussian": [priors.gaussian(s) for s in (0.1, 1.0, 3.0)],
+    "laplace": [priors.laplace(s) for s in (0.1, 1.0, 3.0)],
+    "scale_mixture": [priors.scale_mixture(s, 1.0, 0.01) for s in (0.25, 0.5, 0.75)],
+    "student_t": [priors.student_t(3.0, s) for s in (0.1, 1.0, 3.0)],
+}
+
+
 def three_learners(make: Callable[..., Any], prior: str) -> list[Any]:
     """Members with priors and schedules of the KL's weight of their own."""
-    return [make(p, w) for p, w in zip(PRIORS[prior], WEIGHTS, strict=True)]
+    return [with_kl_weight(make(p), w) for p, w in zip(PRIORS[prior], WEIGHTS, strict=True)]
 
 
 FLEETS = {
-    "local": three_learners(LEARNERS["local"], "gaussian"),
-    "shared": three_learners(LEARNERS["shared"], "scale_mixture"),
-    "flipout": three_learners(lambda p, w: learners.variational(p, noise.flipout, 2, kl_weight=w), "gaussian"),
-    "per layer": three_learners(LEARNERS["per layer"], "gaussian"),
-    "laplace": three_learners(LEARNERS["shared"], "laplace"),
-    "student_t": three_learners(LEARNERS["local"], "student_t"),
-    "point": three_learners(LEARNERS["point"], "gaussian"),
-    "dropout": three_learners(LEARNERS["dropout"], "gaussian"),
-    "ensemble": three_learners(LEARNERS["ensemble"], "gaussian"),
+    "local": three_learners(MAKERS["variational-local"], "gaussian"),
+    "shared": three_learners(MAKERS["variational-shared"], "scale_mixture"),
+    "flipout": three_learners(lambda p: learners.variational(p, noise.flipout, 2), "gaussian"),
+    "per layer": three_learners(
+        lambda p: learners.variational(p, posterior=posteriors.mean_field("layer")), "gaussian"
+    ),
+    "laplace": three_learners(MAKERS["variational-shared"], "laplace"),
+    "student_t": three_learners(MAKERS["variational-local"], "student_t"),
+    "point": three_learners(MAKERS["point-map"], "gaussian"),
+    "dropout": three_learners(MAKERS["dropout-map"], "gaussian"),
+    "ensemble": [
+        learners.ensemble(learners.variational(p, kl_weight=w), 2)
+        for p, w in zip(PRIORS["gaussian"], WEIGHTS, strict=True)
+    ],
 }
 OPTIMISERS = {"adam": optimisers.adam(), "sgd": optimisers.sgd(0.9)}
 

@@ -379,7 +379,7 @@ def fitted(prior, folder: Path | None = None, resume: bool = False) -> Belief:
 
 def test_a_prior_of_one_s_own_is_saved_once_it_is_in_the_table(tmp_path: Path, monkeypatch) -> None:
     """Forgetting to enter it loses nothing: the run's checkpoint stands, and gives the belief after all."""
-    with pytest.raises(doxa.BadInput, match=r"a Cauchy cannot be saved.*doxa.priors.TABLE"):
+    with pytest.raises(doxa.BadInput, match=r"a Cauchy cannot be saved.*doxa.priors.register"):
         fitted(Cauchy(0.5), tmp_path)
     monkeypatch.setitem(priors.TABLE, "cauchy", Cauchy)
     resumed = fitted(Cauchy(0.5), tmp_path, resume=True)
@@ -388,7 +388,7 @@ def test_a_prior_of_one_s_own_is_saved_once_it_is_in_the_table(tmp_path: Path, m
     assert same(loaded, resumed)
     assert torch.equal(loaded.posterior.mean, fitted(Cauchy(0.5)).posterior.mean)
     monkeypatch.undo()
-    with pytest.raises(BrokenFile, match=r"names 'priors.cauchy'.*add it to the room's TABLE"):
+    with pytest.raises(BrokenFile, match=r"names 'priors.cauchy'.*register it first"):
         load(tmp_path / "belief.doxa", net())
 
 

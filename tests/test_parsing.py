@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import metadata
+from types import ModuleType
+
 import pytest
 
 from doxa import kl_weights, noise, priors, rates
@@ -45,3 +49,22 @@ def test_a_literal_is_a_number_a_truth_or_a_word() -> None:
     assert [type(f) for f in values[:2]] == [int, float]
     assert parse_arguments("1, b=2,c=x") == ([1], {"b": 2, "c": "x"})
     assert parse_arguments("") == ([], {})
+
+
+def test_a_name_that_the_room_lacks_may_be_a_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms = {"narrow": priors.gaussian}
+    asked: list[str] = []
+
+    def entry_points(*, group: str) -> list[metadata.EntryPoint]:
+        asked.append(group)
+        rooms["heavy"] = priors.student_t  # as the plugin's module does when it is imported
+        return [metadata.EntryPoint("heavy", "heavy_tails", group)]
+
+    monkeypatch.setattr(metadata, "entry_points", entry_points)
+    monkeypatch.setitem(sys.modules, "heavy_tails", ModuleType("heavy_tails"))
+    assert build_member("narrow:0.5", rooms, "prior") == priors.gaussian(0.5)
+    assert not asked
+    assert build_member("heavy:3", rooms, "prior") == priors.student_t(3)
+    assert asked == ["doxa.plugins"]
+    with pytest.raises(BadInput, match="there is no prior 'heavi'; did you mean 'heavy'"):
+        build_member("heavi", rooms, "prior")

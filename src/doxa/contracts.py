@@ -119,6 +119,20 @@ class Posterior(Protocol):
         ...
 
 
+class ClosedFormPrior(Prior, Protocol):
+    """A prior that also knows its KL from a Gaussian, so that a belief needs no draws for it."""
+
+    def kl_from_gaussian(self, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
+        """KL(N(mean, scale²)‖p) of each weight."""
+        ...
+
+    def add_kl_slopes(
+        self, mean: Tensor, scale: Tensor, weight: float | Tensor, by_mean: Tensor, by_scale: Tensor
+    ) -> None:
+        """Add `weight` times the slopes of −E_q[log p(w)] by mean and scale; the entropy's are every prior's alike."""
+        ...
+
+
 class Likelihood(Protocol):
     """p(y | output): outputs may carry leading sample axes, [..., B, ·]."""
 

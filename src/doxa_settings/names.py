@@ -1,18 +1,50 @@
-"""The members of the rooms and the data sets by name, for help and completion without importing any of them."""
+"""The members of the rooms and the data sets by name, for help and completion without importing any of them.
+
+Where a member is a line of its room's `__init__.py`, the names are read off these lines.
+"""
 
 from __future__ import annotations
+
+import ast
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def read_members(init_file: Path, room: str) -> tuple[str, ...]:
+    """The members of a room in alphabetical order: what its `__init__.py` imports in lower case from its own files.
+
+    Without the source, as in a program frozen to bytecode, help names none of them.
+    """
+    try:
+        lines = ast.parse(init_file.read_bytes()).body
+    except OSError:
+        return ()
+    imported_names = (
+        alias.asname or alias.name
+        for line in lines
+        if isinstance(line, ast.ImportFrom) and (line.module or "").startswith(f"doxa.{room}.")
+        for alias in line.names
+    )
+    return tuple(sorted(name for name in imported_names if name.islower() and not name.startswith("_")))
+
+
+def _members(room: str) -> tuple[str, ...]:
+    spec = find_spec("doxa")  # which imports nothing of it
+    folders = spec.submodule_search_locations if spec else None
+    return read_members(Path(folders[0], room, "__init__.py"), room) if folders else ()
+
 
 NETS = ("mlp", "lenet5")
 ACTIVATIONS = ("relu", "tanh", "gelu", "silu", "elu", "softplus", "sigmoid")
 TASKS = ("regression", "classification")
 # And `ensemble`, by --members.
-LEARNERS = ("auto", "variational", "point", "dropout", "langevin", "swa", "ema", "search")
-PRIORS = ("gaussian", "laplace", "scale_mixture", "student_t")
+LEARNERS = ("auto", *(name for name in _members("learners") if name != "ensemble"), "search")
+PRIORS = _members("priors")
 POSTERIORS = ("mean_field",)  # the ones that a learner can be told to learn
-NOISES = ("shared", "local", "flipout")
-LIKELIHOODS = ("categorical", "bernoulli", "gaussian", "gaussian_learned", "gaussian_per_input")
-KL_WEIGHTS = ("uniform", "geometric", "annealed", "tempered")
-RATES = ("constant", "step", "cosine", "cyclical", "polynomial")
+NOISES = _members("noise")
+LIKELIHOODS = _members("likelihoods")
+KL_WEIGHTS = _members("kl_weights")
+RATES = _members("rates")
 OPTIMISERS = ("adam", "adamw", "sgd", "rmsprop", "adagrad")
 PERTURBATIONS = ("local", "weight_space", "low_rank")
 OBJECTIVES = ("zero_one", "f1")

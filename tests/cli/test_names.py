@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from doxa import data, kl_weights, learners, likelihoods, nets, noise, posterior
 from doxa.auto import KL_WEIGHTS, RATE
 from doxa.runs import Plan, load_training_data
 from doxa.runs.learn import EPOCHS, ROWS, STEPS
-from doxa.runs.plan import ACTIVATIONS, OBJECTIVES, OPTIMISERS, PERTURBATIONS, PRECISIONS, UNUSED
+from doxa.runs.plan import ACTIVATIONS, OBJECTIVES, OPTIMISERS, PERTURBATIONS, PRECISIONS
 from doxa.search import functions
 from doxa_cli.app import app
 from doxa_cli.setting_options import SETTINGS
@@ -43,7 +44,6 @@ def options() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("static", "table"),
     [
-        (names.NETS, nets.TABLE),
         (names.ACTIVATIONS, ACTIVATIONS),
         (names.PRIORS, priors.TABLE),
         (names.NOISES, noise.TABLE),
@@ -52,7 +52,6 @@ def options() -> dict[str, Any]:
         (names.RATES, rates.TABLE),
         (names.OPTIMISERS, OPTIMISERS),
         (names.PRECISIONS, PRECISIONS),
-        (names.LEARNERS, UNUSED),
         (names.PERTURBATIONS, PERTURBATIONS),
         (names.OBJECTIVES, OBJECTIVES),
         (names.FUNCTIONS, functions.TABLE),
@@ -65,14 +64,30 @@ def test_the_names_are_those_of_the_rooms(static: tuple[str, ...], table: dict[s
 
 def test_every_learner_and_posterior_can_be_reached() -> None:
     # An ensemble is a learner of any kind with --members; auto is a choice among variational ones; search has a room.
-    assert {*names.LEARNERS} - {"auto", "search"} == {*learners.TABLE} - {"ensemble"}
+    assert ("auto", *(name for name in learners.TABLE if name != "ensemble"), "search") == names.LEARNERS
     assert {*names.POSTERIORS} <= {*posteriors.TABLE}
+    assert {*names.NETS} == {*nets.TABLE} - {"rescaled"}  # which is put around the net of a regression
+
+
+def test_a_member_is_a_line_of_its_room(tmp_path: Path) -> None:
+    room = tmp_path / "__init__.py"
+    room.write_text(
+        "from collections.abc import Callable\n"
+        "from doxa import registry\n"
+        "from doxa.priors.wide import wide as wide\n"
+        "from doxa.priors.narrow import Narrow as narrow, Shape, _hidden\n"
+        "from doxa.priors.heavy import heavy\n"
+        "from doxa.weights.layout import bind_prior\n"
+        "TABLE = registry.members(globals())\n"
+    )
+    assert names.read_members(room, "priors") == ("heavy", "narrow", "wide")
+    assert names.read_members(tmp_path / "nothing.py", "priors") == ()
 
 
 @pytest.mark.parametrize(
     ("setting", "known"),
     [
-        ("net", (*nets.TABLE, *ACTIVATIONS)),
+        ("net", (*names.NETS, *ACTIVATIONS)),
         ("prior", priors.TABLE),
         ("noise", noise.TABLE),
         ("likelihood", likelihoods.TABLE),
@@ -80,7 +95,7 @@ def test_every_learner_and_posterior_can_be_reached() -> None:
         ("lr", rates.TABLE),
         ("optimiser", OPTIMISERS),
         ("autocast", PRECISIONS),
-        ("learner", UNUSED),
+        ("learner", ("auto", *(name for name in learners.TABLE if name != "ensemble"), "search")),
         ("perturbation", PERTURBATIONS),
         ("objective", OBJECTIVES),
         ("posterior", names.POSTERIORS),

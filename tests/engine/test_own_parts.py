@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -18,10 +19,12 @@ from doxa import kl_weights, likelihoods, rates
 from doxa.contracts import Batch, Estimate, Moment, Problem
 from doxa.engine import run as run_module
 from doxa.engine.context import StepContext
-from doxa.engine.contracts import Group, Parameter, State
+from doxa.engine.contracts import DeclaresBest, Group, Parameter, State
 from doxa.engine.recipes import GradientRows, materialised
 from doxa.errors import BadInput
 from doxa.posteriors.delta import Delta
+from doxa.search.engines.contract import GradientWithEngine
+from doxa.search.engines.in_process import evaluate_in_process
 from test_capture import Record, record
 
 __all__ = ["record"]  # a fixture
@@ -189,6 +192,47 @@ class CustomLearner:
         return Middle()
 
 
+@dataclass(frozen=True)
+class Whole(Middle):
+    """The same, believed as a whole."""
+
+    has_best: ClassVar[bool] = False
+
+
+@dataclass(eq=False)
+class SharedHalves(Halves):
+    """The same, that workers may evaluate for."""
+
+    engine: Any = None
+    exchange: Any = None
+
+
+@dataclass(eq=False)
+class CountingEngine:
+    """An engine without workers: how often it was started, and for whom."""
+
+    gradients: list[SharedHalves] = field(default_factory=list)
+    started: int = 0
+    parts: int = 1
+    leads: bool = True
+
+    @contextmanager
+    def start_workers(self, copy: Callable[[], bytes]) -> Iterator[Any]:
+        self.started += 1
+        yield evaluate_in_process
+
+
+@dataclass(frozen=True)
+class SharedLearner(CustomLearner):
+    """The same recipe with an engine."""
+
+    engine: Any = field(default=None, compare=False)
+
+    def start(self, problem: Problem, fleet: Sequence[CustomLearner]) -> SharedHalves:
+        self.engine.gradients.append(SharedHalves(problem, engine=self.engine))
+        return self.engine.gradients[-1]
+
+
 def rows(seed: int = 0) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(20, 3, generator=generator)
@@ -251,6 +295,27 @@ def test_a_fleet_and_an_ensemble_have_it_as_alone() -> None:
     assert ensemble.posterior.weights.shape == (2, 3)
     torch.testing.assert_close(ensemble.posterior.weights[0], alone[0])
     assert not torch.equal(ensemble.posterior.weights[1], ensemble.posterior.weights[0]), "an order of its own"
+
+
+def test_patience_asks_a_collector_whether_one_epoch_can_be_the_best() -> None:
+    keys = {**KEYS, "validation": rows(1), "patience": 1}
+    assert not isinstance(Middle(), DeclaresBest), "one that does not say can go back"
+    assert len(doxa.fit(net(), rows(), learner=CustomLearner(), **keys).record.history) <= 4
+    with pytest.raises(BadInput, match="believes in all that it kept: leave patience out"):
+        doxa.fit(net(), rows(), learner=Averaged(collector_settings=Whole()), **keys)
+    says = {name for name, collector in doxa.collectors.TABLE.items() if isinstance(collector(), DeclaresBest)}
+    assert says == {"samples"}
+    assert not doxa.collectors.samples().has_best
+
+
+def test_workers_are_started_for_a_gradient_with_an_engine_alone() -> None:
+    engine = CountingEngine()
+    shared = doxa.fit(net(), rows(), learner=SharedLearner(engine=engine), seed=1, **KEYS)
+    (gradient,) = engine.gradients
+    assert isinstance(gradient, GradientWithEngine)
+    assert (engine.started, gradient.exchange) == (1, evaluate_in_process)
+    assert not isinstance(Halves(gradient.problem), GradientWithEngine), "it learns without workers, and the same"
+    assert torch.equal(shared.posterior.mean, fit(net(), rows(), seed=1).posterior.mean)
 
 
 def test_groups_count_their_own_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import doxa
-from doxa import learners, likelihoods, noise, priors
+from doxa import collectors, learners, likelihoods, noise, priors
 from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted
 from laws.test_fleets import KEYS, Interrupting, close, net, rows
 
@@ -340,3 +340,31 @@ def test_beliefs_asked_together_say_what_each_says_alone(likelihood: Any) -> Non
         torch.testing.assert_close(draws.outputs, alone.outputs, rtol=1e-4, atol=1e-5)
         for name, value in alone.parameters.items():
             assert torch.equal(draws.parameters[name], value)
+
+
+def test_rows_of_members_may_be_a_matrix() -> None:
+    """A row of indices for each member, as a tensor or an array, is what a list of them is."""
+    x, y = rows(40)
+    index = torch.stack([torch.arange(20), torch.arange(20, 40)])
+    keys = {**KEYS, "learners": learners.point(), "epochs": 2}
+    listed = doxa.fleet(net(), (x, y), rows=list(index), **keys)
+    for matrix in (index, index.numpy()):
+        beliefs = doxa.fleet(net(), (x, y), rows=matrix, **keys)
+        assert len(beliefs) == 2
+        for belief, expected in zip(beliefs, listed, strict=True):
+            assert torch.equal(belief.posterior.mean, expected.posterior.mean)
+
+
+def test_a_learner_derived_from_another_is_a_program_of_its_own() -> None:
+    """What it keeps of its way is not what the learner keeps that it is derived from."""
+
+    class SecondHalf(learners.point):
+        def collector(self, fleet):
+            return collectors.average(start_at=0.5)
+
+    pair = [learners.point(), SecondHalf()]
+    beliefs = doxa.fleet(net(), rows(), learners=pair, **KEYS)
+    for belief, learner in zip(beliefs, pair, strict=True):
+        alone = doxa.fit(net(), rows(), learner=learner, **KEYS)
+        close(belief, alone)
+    assert not torch.equal(beliefs[0].posterior.mean, beliefs[1].posterior.mean)

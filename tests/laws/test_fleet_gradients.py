@@ -27,8 +27,9 @@ from doxa.engine.contracts import Gradient
 from doxa.engine.feed import make_feed
 from doxa.engine.recipes import materialised
 from doxa.noise.interception import Interception
-from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, noise_sites
+from doxa.noise.leaves import noise_sites
 from doxa.noise.source import StreamSource
+from doxa.random import streams
 from doxa.random.keys import isolated_rng, seed_of
 from doxa.random.philox import Stream, fill_normals
 from doxa.training.members import Member, net_keys
@@ -269,19 +270,19 @@ class ReferenceFreeEnergy:
     def draw(self, sample: int) -> tuple[Stream, float]:
         """Each draw has streams of its own; antithetic ones share them, two by two, and differ in sign."""
         number, sign = (sample // 2, 1.0 - 2.0 * (sample % 2)) if self.learner.antithetic else (sample, 1.0)
-        return Stream(self.fleet.now.stream.seeds[self.member, None], STEP, SAMPLE * number), sign
+        return Stream(self.fleet.now.stream.seeds[self.member, None], STEP, streams.SAMPLE * number), sign
 
     def nll(self, sample: int, buffers: dict[str, Tensor]) -> Tensor:
         """Of one draw; buffers are changed in place."""
         problem, kind, (stream, sign) = self.problem, self.learner.noise, self.draw(sample)
-        weight_noise = self.scale * numbers(stream, WEIGHTS, sign, self.middle)
+        weight_noise = self.scale * numbers(stream, streams.WEIGHTS, sign, self.middle)
         random_weights = torch.where(self.has_rule, self.middle, self.middle + weight_noise)
         flat = torch.cat([random_weights, self.mean[problem.layout.random :]])
         first, parameters = problem.layout.weights(flat), problem.layout.parameters(flat)
         second = Layout(problem.layout.random_slots).views(self.scale**2 if kind is noise.local else weight_noise)
         interception: Any = nullcontext()
         if bool(self.has_rule.any()):
-            source = StreamSource(stream.with_number(stream.number + ROWS), sign)
+            source = StreamSource(stream.with_number(stream.number + streams.ROWS), sign)
             interception = Interception(noise_sites(problem.uses, first, second), kind.rule, source)
         with interception:
             output = call(problem.net, first, buffers, self.fleet.batch.x[self.member])
@@ -291,7 +292,7 @@ class ReferenceFreeEnergy:
         """−log p at the draw that the net ran on; where it ran on none, at one of the prior's own."""
         stream, sign = self.draw(sample)
         net_epsilon, prior_epsilon = (
-            numbers(stream, stream_number, sign, self.middle) for stream_number in (WEIGHTS, PRIOR)
+            numbers(stream, stream_number, sign, self.middle) for stream_number in (streams.WEIGHTS, streams.PRIOR)
         )
         return -self.prior.log_prob(
             self.middle + self.scale * torch.where(self.has_rule, prior_epsilon, net_epsilon)

@@ -16,27 +16,15 @@ from doxa import kl_weights, learners, likelihoods, noise, optimisers, posterior
 from doxa.errors import BadInput, Interrupted
 from doxa.posteriors.divergence import kl
 from doxa.storage.describe import describe
+from examples import MAKERS, three_priors, with_kl_weight
 from zoo import CASES
 
-LEARNERS = {
-    "shared": lambda p, w: learners.variational(p, noise.shared, kl_weight=w),
-    "local": lambda p, w: learners.variational(p, noise.local, kl_weight=w),
-    "flipout": lambda p, w: learners.variational(p, noise.flipout, kl_weight=w),
-    "two samples": lambda p, w: learners.variational(p, noise.local, 2, kl_weight=w),
-    "antithetic": lambda p, w: learners.variational(p, noise.flipout, 4, antithetic=True, kl_weight=w),
-    "per layer": lambda p, w: learners.variational(p, posterior=posteriors.mean_field("layer"), kl_weight=w),
-    "point": lambda p, w: learners.point(p, w),
-    "dropout": lambda p, w: learners.dropout(0.3, 0.1, p, w),
-    "ensemble": lambda p, w: learners.ensemble(learners.variational(p, kl_weight=w), 2),
-}
-PRIORS = {
-    "gaussian": [priors.gaussian(s) for s in (0.1, 1.0, 3.0)],
-    "laplace": [priors.laplace(s) for s in (0.1, 1.0, 3.0)],
-    "scale_mixture": [priors.scale_mixture(s, 1.0, 0.01) for s in (0.25, 0.5, 0.75)],
-    "student_t": [priors.student_t(3.0, s) for s in (0.1, 1.0, 3.0)],
-}
 WEIGHTS = [kl_weights.tempered(0.1), kl_weights.uniform(), kl_weights.annealed(2)]
 SEEDS, RATES = [3, 8, 3], [1e-3, 1e-2, 3e-3]
+
+
+def learners_of(name: str, fleet_priors: list[Any]) -> list[Any]:
+    return [with_kl_weight(MAKERS[name](p), w) for p, w in zip(fleet_priors, WEIGHTS, strict=True)]
 
 
 def rows(count: int = 60) -> tuple[torch.Tensor, torch.Tensor]:
@@ -65,11 +53,11 @@ def close(belief: doxa.Belief, expected: doxa.Belief) -> None:
         torch.testing.assert_close(a, b, rtol=1e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("prior", priors.TABLE)
+@pytest.mark.parametrize("name", MAKERS)
 def test_a_member_is_what_it_is_alone(name: str, prior: str) -> None:
     """Priors, KL weights, seeds and rates of their own, BatchNorm's statistics too: equal to rounding."""
-    fleet_learners = [LEARNERS[name](p, w) for p, w in zip(PRIORS[prior], WEIGHTS, strict=True)]
+    fleet_learners = learners_of(name, three_priors(prior))
     beliefs = doxa.fleet(net(), rows(), learners=fleet_learners, seeds=SEEDS, lr=RATES, **KEYS)
     for belief, learner, seed, rate in zip(beliefs, fleet_learners, SEEDS, RATES, strict=True):
         alone = doxa.fit(net(), rows(), learner=learner, seed=seed, lr=rate, **KEYS)
@@ -100,7 +88,9 @@ def test_draws_side_by_side_are_draws_one_after_the_other(
     members: int, name: str, prior: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The way of a GPU, taken here: all samples of a step as one program."""
-    fleet_learners = [learners.variational(p, noise.TABLE[name], 4, antithetic=True) for p in PRIORS[prior][:members]]
+    fleet_learners = [
+        learners.variational(p, noise.TABLE[name], 4, antithetic=True) for p in three_priors(prior)[:members]
+    ]
     sequential_beliefs = doxa.fleet(net(), rows(), learners=fleet_learners, **KEYS)
     monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "vectorizes_draws", lambda problem: True)
     for sequential, vectorized in zip(
@@ -146,7 +136,8 @@ def test_a_member_at_rest_does_not_turn_a_torch_optimiser_round() -> None:
 
 def test_kinds_and_chunks_come_back_in_order() -> None:
     fleet_learners = [
-        LEARNERS[n](priors.gaussian(1.0), WEIGHTS[0]) for n in ("shared", "point", "shared", "local", "point")
+        with_kl_weight(MAKERS[n](priors.gaussian(1.0)), WEIGHTS[0])
+        for n in ("variational-shared", "point-map", "variational-shared", "variational-local", "point-map")
     ]
     beliefs = doxa.fleet(net(), rows(), learners=fleet_learners, seeds=list(range(5)), at_once=1, **KEYS)
     whole = doxa.fleet(net(), rows(), learners=fleet_learners, seeds=list(range(5)), **KEYS)
@@ -171,9 +162,9 @@ class Interrupting(nn.Module):
         return self.net(x)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", MAKERS)
 def test_a_resumed_fleet_is_the_uninterrupted_one_to_the_byte(name: str, tmp_path: Path) -> None:
-    fleet_learners = [LEARNERS[name](p, w) for p, w in zip(PRIORS["gaussian"], WEIGHTS, strict=True)]
+    fleet_learners = learners_of(name, three_priors("gaussian"))
 
     def run(module: nn.Module, folder: str, **more: Any) -> None:
         doxa.fleet(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import signal
+from itertools import cycle
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from doxa.random.keys import seed_of
 from doxa.random.philox import Stream
 from doxa.training.members import Member
 from doxa.training.problem import build_problem
+from examples import MAKERS
 from zoo import CASES
 
 ROWS, SIZE, NOISE, PRIOR = 96, 4, 0.5, 0.7
@@ -175,27 +177,22 @@ def test_an_ensemble_of_learners_recovers_the_posterior_in_every_member() -> Non
         torch.testing.assert_close(w, regression()[2], rtol=1e-3, atol=1e-3)
 
 
+# Every example of the room, with every kind of prior in turn, and ensembles of what has a state of its own.
 LEARNERS = {
-    "maximum_likelihood": learners.point(),
-    "map": learners.point(priors.laplace(0.5)),
-    "dropout": learners.dropout(0.3, prior=priors.gaussian(1.0)),
-    **{f"variational_{k}": learners.variational(priors.gaussian(1.0), n) for k, n in noise.TABLE.items()},
-    "variational_antithetic": learners.variational(
+    **{
+        name: make(prior)
+        for (name, make), prior in zip(MAKERS.items(), cycle(p[0] for p in priors.EXAMPLES.values()), strict=False)
+    },
+    "variational-annealed": learners.variational(
         priors.scale_mixture(),
         noise.local,
         samples=2,
         antithetic=True,
         kl_weight=kl_weights.annealed(2, of=kl_weights.geometric()),
     ),
-    "variational_per_layer": learners.variational(
-        priors.student_t(), noise.flipout, samples=2, posterior=posteriors.mean_field(per="layer")
-    ),
-    "langevin": learners.langevin(priors.gaussian(1.0), 0.5, burn_in=0.0, thinning=2),
-    "swa": learners.swa(start_at=0.0),
-    "ema": learners.ema(learners.dropout(0.3), decay=0.9),
-    "ensemble": learners.ensemble(learners.point(), 2),
-    "ensemble_langevin": learners.ensemble(learners.langevin(priors.gaussian(1.0), burn_in=0.0), 2),
-    "ensemble_variational": learners.ensemble(learners.variational(priors.gaussian(1.0), noise.local), 2),
+    "ema-dropout": learners.ema(learners.dropout(0.3), decay=0.9),
+    "ensemble-langevin": learners.ensemble(learners.langevin(priors.gaussian(1.0), burn_in=0.0), 2),
+    "ensemble-variational": learners.ensemble(learners.variational(priors.gaussian(1.0), noise.local), 2),
 }
 OPTIMISERS = {
     "adam": None,
@@ -206,6 +203,7 @@ OPTIMISERS = {
 
 def test_every_learner_of_the_table_is_here() -> None:
     assert {type(v) for v in LEARNERS.values()} == set(learners.TABLE.values())
+    assert set(learners.EXAMPLES) == set(learners.TABLE)
 
 
 def small(learner, folder=None, net: nn.Module | None = None, **more) -> doxa.Belief:
@@ -265,7 +263,9 @@ def wrapped(forward_pass: int = -1) -> nn.Module:
 
 
 RESUMED = [(name, "adam") for name in LEARNERS]
-RESUMED += [(name, other) for name in ("map", "variational_local", "ensemble") for other in ("sgd", "adamw")]
+RESUMED += [
+    (name, other) for name in ("point-map", "variational-local", "ensemble-point") for other in ("sgd", "adamw")
+]
 
 
 @pytest.mark.parametrize(("name", "optimiser"), RESUMED)
@@ -290,7 +290,7 @@ def test_resumed_equals_uninterrupted_with_a_loader(workers: int, tmp_path) -> N
         generator = torch.Generator().manual_seed(7)
         return DataLoader(TensorDataset(x, y), batch_size=16, shuffle=True, num_workers=workers, generator=generator)
 
-    learner = LEARNERS["variational_local"]
+    learner = LEARNERS["variational-local"]
     small(learner, tmp_path / "whole", net=wrapped(), data=loader())
     with pytest.raises(Interrupted):
         small(learner, tmp_path / "cut", net=wrapped(4 + 6), data=loader())
@@ -300,7 +300,7 @@ def test_resumed_equals_uninterrupted_with_a_loader(workers: int, tmp_path) -> N
 
 def test_every_epoch_checkpoint_resumes_to_the_same_bytes(tmp_path) -> None:
     """Each of a run's checkpoints, kept aside as it was written, leads to the same end."""
-    learner = LEARNERS["variational_flipout"]
+    learner = LEARNERS["variational-flipout"]
     small(learner, tmp_path / "whole", net=wrapped())
     whole = (tmp_path / "whole/belief.doxa").read_bytes()
     for stop in range(1, 16):

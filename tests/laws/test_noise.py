@@ -19,9 +19,10 @@ from doxa.likelihoods import categorical
 from doxa.noise import Leaves
 from doxa.noise import leaves as leaves_module
 from doxa.noise.interception import Interception
-from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, noise_by_weight, noise_sites
+from doxa.noise.leaves import noise_by_weight, noise_sites
 from doxa.noise.source import PrecomputedSource, RecordingSource, StreamSource, precompute_noise
 from doxa.posteriors.mean_field import Family
+from doxa.random import streams
 from doxa.random.keys import isolated_rng, normal, reseed, stream_of
 from doxa.random.philox import fill_normals
 from doxa.weights.layout import call, module_mode
@@ -246,12 +247,7 @@ def test_gradient_is_unbiased(kind: noise.Noise) -> None:
     assert float(z.abs().max()) < 4
 
 
-PRIORS = {
-    "gaussian": priors.gaussian(0.5),
-    "laplace": priors.laplace(0.3),
-    "scale_mixture": priors.scale_mixture(0.5, 1.0, math.exp(-3)),
-    "student_t": priors.student_t(3.0, 0.5),
-}
+PRIORS = {name: examples[-1] for name, examples in priors.EXAMPLES.items()}
 
 
 @pytest.mark.parametrize("name", ["mlp", "lstm", "tied_embedding", "transformer"])
@@ -285,9 +281,9 @@ def by_autograd(training: VariationalGradient, x: Tensor, y: Tensor, context: St
         return out[0]
 
     for s in range(learner.samples):
-        number = SAMPLE * (s // 2 if learner.antithetic else s)
+        number = streams.SAMPLE * (s // 2 if learner.antithetic else s)
         sign = -1.0 if learner.antithetic and s % 2 else 1.0
-        epsilon = numbers(number + WEIGHTS)
+        epsilon = numbers(number + streams.WEIGHTS)
         weights_by_slot, second = [], {}
         for slot in p.layout.slots:
             if not slot.random or has_rule[slot.name]:
@@ -300,16 +296,16 @@ def by_autograd(training: VariationalGradient, x: Tensor, y: Tensor, context: St
                 second[slot.name] = value.unflatten(0, slot.shape)
         views = p.layout.views(torch.cat(weights_by_slot))
         buffers = {k: b[0].clone() for k, b in training.buffers.items()}
-        reseed((int(context.stream.seeds), context.stream.step, number + ROWS))  # for the net's own dropout
+        reseed((int(context.stream.seeds), context.stream.step, number + streams.ROWS))  # for the net's own dropout
         if any(has_rule.values()):
-            source = StreamSource(context.stream.with_number(number + ROWS), sign)
+            source = StreamSource(context.stream.with_number(number + streams.ROWS), sign)
             with Interception(noise_sites(p.uses, views, second), learner.noise.rule, source):
                 output = call(p.net, views, buffers, x)
         else:
             output = call(p.net, views, buffers, x)
         loss = loss - p.likelihood.log_prob(output, y, {}).mean() / learner.samples
         if training.closed_form is None:
-            at_prior = numbers(number + PRIOR)
+            at_prior = numbers(number + streams.PRIOR)
             for slot in p.layout.random_slots:
                 if not has_rule[slot.name]:
                     at_prior[slot.span] = epsilon[slot.span]
@@ -318,7 +314,7 @@ def by_autograd(training: VariationalGradient, x: Tensor, y: Tensor, context: St
     if training.closed_form is None:
         loss = loss - scale.log().sum() * weight
     else:
-        loss = loss + training.closed_form.value(prior, mean[:random], scale, scale.log()).sum() * weight
+        loss = loss + prior.kl_from_gaussian(mean[:random], scale, scale.log()).sum() * weight
     loss.backward()
     return mean.grad, rho.grad
 

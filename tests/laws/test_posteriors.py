@@ -18,7 +18,6 @@ from doxa.errors import BadInput
 from doxa.flat import fill_scale
 from doxa.posteriors import MeanField
 from doxa.posteriors.divergence import kl
-from doxa.posteriors.dropout import masked_weights
 from doxa.posteriors.mean_field import Family, inverse_softplus, log_softplus, softplus
 from doxa.random.keys import stream_of
 from doxa.random.philox import fill_dropout_mask
@@ -45,28 +44,17 @@ X = torch.randn(7, 2, 6, 6, generator=torch.Generator().manual_seed(1))
 
 def example(name: str) -> Posterior:
     layout, start = lay_out(net())
-    random = layout.random
-    source = torch.Generator().manual_seed(2)
-
-    def mean_field(seed: int) -> MeanField:
-        rho = torch.rand(random, generator=torch.Generator().manual_seed(seed)) * 3 - 4
-        mean = start.clone()
-        mean[:random] += 0.1 * torch.randn(random, generator=source)
-        return MeanField(mean, rho)
-
     uses, _ = probe(net(), layout, start, untrained_tensors(net()), X)
-    return {
-        "delta": lambda: posteriors.delta(start, random),
-        "mean_field": lambda: mean_field(3),
-        "dropout": lambda: posteriors.dropout(start, random, masked_weights(layout, uses, 0.4, 0.2)),
-        "particles": lambda: posteriors.particles(start + 0.1 * torch.randn(5, len(start), generator=source), random),
-        "mixture": lambda: posteriors.mixture((mean_field(3), mean_field(4), mean_field(5))),
-        "samples": lambda: posteriors.samples(
-            torch.cat([start + 0.1 * torch.randn(5, len(start), generator=source), 1 + torch.rand(5, 8)], 1),
-            random,
-            (("1.running_mean", (4,)), ("1.running_var", (4,))),
-        ),
-    }[name]()
+    q = posteriors.EXAMPLES[name](layout, start, uses)
+    if isinstance(q, posteriors.samples):  # with statistics of BatchNorm, one set a sample
+        slots = (("1.running_mean", (4,)), ("1.running_var", (4,)))
+        q = replace(q, rows=torch.cat([q.rows, 1 + torch.rand(len(q.rows), 8)], 1), slots=slots)
+    return q
+
+
+def test_every_posterior_of_the_table_has_an_example() -> None:
+    assert set(posteriors.EXAMPLES) == set(posteriors.TABLE)
+    assert all(isinstance(example(name), kind) for name, kind in posteriors.TABLE.items())
 
 
 def belief(name: str) -> Belief:

@@ -13,22 +13,13 @@ from hypothesis import strategies as st
 from doxa import kl_weights, rates
 from doxa.contracts import Moment, Schedule
 
-# One of each, so that entering a table enrols a schedule here.
-WEIGHTS: dict[str, Schedule] = {
-    "uniform": kl_weights.uniform(),
-    "geometric": kl_weights.geometric(),
-    "annealed": kl_weights.annealed(2.5, start=0.1, of=kl_weights.geometric()),
-    "tempered": kl_weights.tempered(0.1),
+WEIGHTS = {
+    **{f"{name}-{i}": w for name, ws in kl_weights.EXAMPLES.items() for i, w in enumerate(ws)},
+    "annealed-geometric": kl_weights.annealed(2.5, start=0.1, of=kl_weights.geometric()),
 }
-RATES: dict[str, Schedule] = {
-    "constant": rates.constant(0.1),
-    "step": rates.step(0.1, every=2),
-    "cosine": rates.cosine(0.1, final=0.001, warmup=0.5),
-    "cyclical": rates.cyclical(0.1, 0.001, cycle=1.5),
-    "polynomial": rates.polynomial(0.1, after=2, power=0.7),
-}
+RATES = {f"{name}-{i}": rate for name, rs in rates.EXAMPLES.items() for i, rate in enumerate(rs)}
 # These two change the objective on purpose.
-OF_THE_TRUE_FREE_ENERGY = sorted(set(kl_weights.TABLE) - {"annealed", "tempered"})
+OF_THE_TRUE_FREE_ENERGY = [name for name in WEIGHTS if not name.startswith(("annealed", "tempered"))]
 
 lengths = st.integers(1, 6), st.integers(1, 300)
 
@@ -39,10 +30,9 @@ def whole_run(epochs: int, batches: int) -> Iterator[Moment]:
 
 
 def test_every_schedule_is_under_these_laws() -> None:
-    assert set(WEIGHTS) == set(kl_weights.TABLE)
-    assert set(RATES) == set(rates.TABLE)
-    assert all(type(WEIGHTS[name]) is kl_weights.TABLE[name] for name in WEIGHTS)
-    assert all(type(RATES[name]) is rates.TABLE[name] for name in RATES)
+    for room in (kl_weights, rates):
+        assert set(room.EXAMPLES) == set(room.TABLE)
+        assert all(type(one) is room.TABLE[name] for name, examples in room.EXAMPLES.items() for one in examples)
 
 
 @pytest.mark.parametrize("schedule", [*WEIGHTS.values(), *RATES.values()], ids=[*WEIGHTS, *RATES])

@@ -1,18 +1,18 @@
-"""COLLECTOR: what is kept of the way that parameters go. To add one: a file here and a line in TABLE."""
+"""COLLECTOR: what is kept of the way that parameters go. To add one: a file here and a line below."""
 
 from collections.abc import Callable
 from typing import Any
 
-from doxa.collectors.average import Average as average
-from doxa.collectors.chain import Chain as samples
-from doxa.collectors.last import Last as last
-from doxa.collectors.moving_average import MovingAverage as moving_average
+from doxa import registry
+from doxa.collectors.average import average as average
+from doxa.collectors.chain import samples as samples
+from doxa.collectors.last import last as last
+from doxa.collectors.moving_average import moving_average as moving_average
 
-TABLE: dict[str, Callable[..., Any]] = {
-    "last": last,
-    "average": average,
-    "moving_average": moving_average,
-    "samples": samples,
-}
+TABLE: dict[str, Callable[..., Any]] = registry.members(globals())
+EXAMPLES = registry.examples(__name__, __path__)
 
-__all__ = ["TABLE", "average", "last", "moving_average", "samples"]
+
+def register(name: str, maker: Callable[..., Any]) -> None:
+    """Make a collector of your own reachable by name, in settings, commands and files, as those of `TABLE` are."""
+    registry.enter(TABLE, name, maker)

@@ -106,3 +106,7 @@ class AverageCollector:
         restore(self.state().tensors, tensors)
         if bool(self.counts.any()):  # what has begun has begun, however many epochs there are to be now
             self.first = numbers["first"]
+
+
+average = Average
+EXAMPLES = {"average": (Average(start_at=0.0),)}

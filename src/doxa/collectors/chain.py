@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 import torch
@@ -40,7 +40,7 @@ class Chain:
     thinning: int | None = None
     on_disk: bool = False
 
-    has_best = False  # a chain is believed as a whole: none of its states is the best
+    has_best: ClassVar[bool] = False  # a chain is believed as a whole: none of its states is the best
 
     def __post_init__(self) -> None:
         require_share("burn_in", self.burn_in)
@@ -211,3 +211,7 @@ def _moving_buffers(net: nn.Module, gradient: Gradient) -> dict[str, Tensor]:
     learns = {name: modes[m] for name, m in net.named_modules()}
     learning_buffers = {name for name, _ in net.named_buffers() if learns[name.rpartition(".")[0]]}
     return {name: b for name, b in buffers.items() if name in learning_buffers and b.is_floating_point()}
+
+
+samples = Chain
+EXAMPLES = {"samples": (Chain(burn_in=0.0, thinning=2),)}

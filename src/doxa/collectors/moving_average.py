@@ -84,3 +84,7 @@ class MovingAverageCollector:
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         restore(self.state().tensors, tensors)
+
+
+moving_average = MovingAverage
+EXAMPLES = {"moving_average": (MovingAverage(0.9),)}

@@ -1,16 +1,34 @@
-"""The gradient of a mean-field Gaussian: by mean and rho, pulled back by hand from the leaves that the nets ran on."""
+"""The gradient of a mean-field Gaussian: by mean and rho, pulled back by hand from the leaves that the nets ran on.
+
+With s = softplus(ρ) and λ = β/N, g the gradient of the batch's mean NLL by the first leaf and h what the noise makes of
+that by the second (g ε, 2s g_v or ε g_δ: `noise/leaves.py`), the gradients of the free energy a row are
+
+    by mean   g + λ ∂KL/∂m
+    by rho    (h + λ ∂KL/∂s) · ds/dρ,   ds/dρ = 1/(1 + e^−ρ)
+
+KL(q‖p) = −H(q) − E_q log p(w), whose first part is −Σ log s and a constant: its slope by s is −1/s, always exact. The
+second has one of three forms. For a Gaussian prior N(c, 1/τ) it is τ((m − c)² + s²)/2, and a kernel adds
+
+    ∂KL/∂m = τ (m − c),   ∂KL/∂s = τ s − 1/s
+
+For another prior with a closed KL `posteriors/divergence.py` adds the slopes. For any other one they are taken at a
+draw, −(log p)′(w) and −(log p)′(w) ε: with shared noise at the draw that the net ran on, so that g − λ (log p)′(w) is
+pulled back as one gradient, and with a rule, where no weights were drawn, at one of the prior's own.
+
+Where a step is one pass, one draw or all draws side by side, nothing of this is stored: a recipe of what it is made of
+goes to the stepper, which may work it out while it steps. Several passes add up their gradients by mean and scale.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from doxa.contracts import Batch, Estimate, Posterior, Prior, Problem
+from doxa.contracts import Batch, Problem
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import SCALES, Beliefs, Parameter, Recipe, State
 from doxa.engine.recipes import GaussianSlopes, GradientRows
@@ -24,16 +42,16 @@ from doxa.flat import (
     ScalePullback,
     accumulate_gradients,
     can_regenerate_noise,
-    draw,
     fill_scale,
     mixture_slope,
 )
 from doxa.gradients.forward_backward import ForwardBackward, why_eager
+from doxa.gradients.mean_field_beliefs import MeanFieldBeliefs, scale_per_weight
 from doxa.noise import Leaves
-from doxa.noise.leaves import PRIOR, ROWS, SAMPLE, WEIGHTS, LeafSegment, noise_by_weight, noise_sites
-from doxa.posteriors import MeanField
-from doxa.posteriors.divergence import CLOSED_FORMS, ClosedFormKL, kl, prior_gradients_of
-from doxa.posteriors.mean_field import expand_groups, log_softplus, softplus, sum_groups
+from doxa.noise.leaves import LeafSegment, noise_by_weight, noise_sites
+from doxa.posteriors.divergence import closed_form, prior_gradients_of
+from doxa.posteriors.mean_field import sum_groups
+from doxa.random import streams
 from doxa.random.philox import Stream, fill_normals
 from doxa.weights.batch_norm import average_buffers
 from doxa.weights.layout import as_rows, bind_prior, slice_prior
@@ -41,68 +59,11 @@ from doxa.weights.layout import as_rows, bind_prior, slice_prior
 # Where so many weights are drawn, their noise is made a second time from its counters rather than kept: a tenth less
 # memory, for a step of two threads that takes a sixth longer.
 REGENERATE_NOISE_FROM = 1 << 25
-KL_WEIGHTS_PER_PASS = 1 << 22  # weights of several nets whose KLs are worked out in one pass
 
 
 def vectorizes_draws(problem: Problem) -> bool:
     """Whether all draws of a step run as one program: on a GPU, which a batch alone does not fill."""
     return problem.uses.supports_vmap and problem.start.is_cuda
-
-
-@dataclass(frozen=True, eq=False)
-class MeanFieldBeliefs:
-    """What means [K, P] and rhos [K, G] stand for: an independent Gaussian for every random weight."""
-
-    mean: Tensor
-    rho: Tensor
-    groups: tuple[int, ...] | None
-    random: int
-    priors: Sequence[Prior]
-    prior_ids: Sequence[int]  # which nets were given the same prior
-    noise: dict[str, str]
-    buffers_by_name: Mapping[str, Tensor]  # buffers [K, ·]
-
-    @torch.no_grad()
-    def draw(self, stream: Stream) -> Tensor:
-        w, mean = self.mean.clone(), self.mean[:, : self.random]
-        if self.groups is None:
-            draw(w[:, : self.random], mean, None, None, self.rho, stream)
-        else:
-            draw(w[:, : self.random], mean, scale_per_weight(self.rho, self.groups), None, None, stream)
-        return w
-
-    def posterior(self, net: int) -> Posterior:
-        return MeanField(self.mean[net].clone(), self.rho[net].clone(), self.groups)
-
-    def buffers(self, net: int) -> tuple[dict[str, Tensor], ...]:
-        return ({k: b[net].clone() for k, b in self.buffers_by_name.items()},)
-
-    def complexities(self, nets: Sequence[int]) -> list[Estimate]:
-        closed_form = CLOSED_FORMS.get(type(self.priors[0]))
-        if closed_form is None:
-            return [kl(self.posterior(k), self.priors[k]) for k in nets]
-        nets_by_prior: dict[int, list[int]] = {}  # by their prior
-        for k in nets:
-            nets_by_prior.setdefault(self.prior_ids[k], []).append(k)
-        nets_per_pass = max(1, KL_WEIGHTS_PER_PASS // self.random)
-        kl_by_net: dict[int, float] = {}
-        for group in nets_by_prior.values():
-            for chunk in (group[i : i + nets_per_pass] for i in range(0, len(group), nets_per_pass)):
-                kl_by_net |= dict(zip(chunk, self._closed_form_kls(closed_form, chunk), strict=True))
-        return [Estimate(kl_by_net[k]) for k in nets]
-
-    @torch.no_grad()
-    def _closed_form_kls(self, closed_form: ClosedFormKL, nets: Sequence[int]) -> list[float]:
-        """The KLs of nets with one prior, in one pass."""
-        rows = torch.tensor(nets, device=self.mean.device)
-        scale, log_scale = (expand_groups(f(self.rho[rows]), self.groups) for f in (softplus, log_softplus))
-        values = closed_form.value(self.priors[nets[0]], self.mean[rows, : self.random], scale, log_scale)
-        return values.sum(1, dtype=torch.float64).tolist()
-
-
-def scale_per_weight(rho: Tensor, groups: tuple[int, ...]) -> Tensor:
-    """The scale of every weight [K, R], of one rho a group [K, G]."""
-    return expand_groups(fill_scale(torch.empty_like(rho), rho), groups)
 
 
 class VariationalGradient:
@@ -150,7 +111,7 @@ class VariationalGradient:
         self.forward_backward = ForwardBackward(
             self.problem, self.leaves.first, self.leaves.second, sites, self.learner.noise.rule, vectorized
         )
-        self.closed_form = CLOSED_FORMS.get(type(self.priors[0]))
+        self.closed_form = closed_form(self.priors[0])
         prior_gradients = prior_gradients_of(self.priors, layout.random, self.mean)
         single_pass = self.draws_per_pass == self.learner.samples
         # A mixture's slope is taken at the draw that the net ran on, which local noise does not have.
@@ -179,8 +140,8 @@ class VariationalGradient:
         for first in range(0, samples, draws_per_pass):
             draws = [self._draw(context, s) for s in range(first, first + draws_per_pass)]
             for number, (stream, sign) in enumerate(draws):
-                self.leaves.draw(stream.with_number(stream.number + WEIGHTS), sign, number)
-            rows = [(stream.with_number(stream.number + ROWS), sign) for stream, sign in draws]
+                self.leaves.draw(stream.with_number(stream.number + streams.WEIGHTS), sign, number)
+            rows = [(stream.with_number(stream.number + streams.ROWS), sign) for stream, sign in draws]
             buffers = (
                 self.buffers
                 if samples == 1
@@ -203,7 +164,7 @@ class VariationalGradient:
         """The streams and the sign of a sample: those of a pair differ in the sign alone."""
         paired = self.learner.antithetic
         return context.stream.with_number(
-            SAMPLE * (sample // 2 if paired else sample)
+            streams.SAMPLE * (sample // 2 if paired else sample)
         ), -1.0 if paired and sample % 2 else 1.0
 
     @torch.no_grad()
@@ -224,7 +185,7 @@ class VariationalGradient:
             if self.prior_gradients.kind is PriorGradientKind.NONE and self.closed_form is None and segment.has_rule:
                 scale = self._scale(segment)
                 epsilon = torch.empty_like(scale)
-                fill_normals(epsilon, stream.with_number(stream.number + PRIOR), segment.span.start, sign)
+                fill_normals(epsilon, stream.with_number(stream.number + streams.PRIOR), segment.span.start, sign)
                 slope = self._log_prior_slopes(segment, torch.addcmul(segment.mean, scale, epsilon)).mul_(weight)
                 gradient = gradient - slope
                 slope.mul_(epsilon)
@@ -244,7 +205,7 @@ class VariationalGradient:
 
     def _regenerable_noise(self, segment: LeafSegment, stream: Stream, sign: float) -> RegenerableNoise | None:
         """Where a segment's ε came from, if it was not kept."""
-        noise = RegenerableNoise(stream.with_number(stream.number + WEIGHTS), segment.span.start, sign)
+        noise = RegenerableNoise(stream.with_number(stream.number + streams.WEIGHTS), segment.span.start, sign)
         return noise if segment.epsilon is None else None
 
     def _scale(self, segment: LeafSegment) -> Tensor:
@@ -327,12 +288,9 @@ class VariationalGradient:
             scale = self._scale(segment)
             for k, prior in enumerate(self.priors):
                 rows = segment.mean[k], scale[k], context.kl_weight[k]
-                self.closed_form.add_slopes(
-                    slice_prior(prior, segment.span),
-                    *rows,
-                    self.by_mean[k, segment.span],
-                    self.by_scale[k, segment.span],
-                )
+                part = closed_form(slice_prior(prior, segment.span))
+                assert part is not None
+                part.add_kl_slopes(*rows, self.by_mean[k, segment.span], self.by_scale[k, segment.span])
 
     def _grouped_gradients(self, context: StepContext, prior: bool) -> tuple[Tensor, Tensor]:
         """The gradients by mean [K, R] and by rho [K, G], one rho a group."""

@@ -33,3 +33,7 @@ class Annealed:
     def __call__(self, moment: Moment) -> float:
         progress = min(1.0, moment.step / (self.epochs * moment.batches))
         return (self.start + (1 - self.start) * progress) * self.of(moment)
+
+
+annealed = Annealed
+EXAMPLES = {"annealed": (Annealed(2.5, start=0.1),)}

@@ -20,3 +20,7 @@ class Geometric:
     def __call__(self, moment: Moment) -> float:
         # Both sides of the fraction divided by 2^M: late terms may vanish, but none overflows for any M.
         return math.ldexp(moment.batches, -(moment.batch + 1)) / (1 - math.ldexp(1.0, -moment.batches))
+
+
+geometric = Geometric
+EXAMPLES = {"geometric": (Geometric(),)}

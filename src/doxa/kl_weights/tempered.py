@@ -28,3 +28,7 @@ class Tempered:
 
     def __call__(self, moment: Moment) -> float:
         return self.temperature * self.of(moment)
+
+
+tempered = Tempered
+EXAMPLES = {"tempered": (Tempered(0.1),)}

@@ -18,3 +18,7 @@ class Uniform:
 
     def __call__(self, moment: Moment) -> float:
         return 1.0
+
+
+uniform = Uniform
+EXAMPLES = {"uniform": (Uniform(),)}

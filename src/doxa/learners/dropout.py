@@ -1,4 +1,16 @@
-"""Dropout as variational inference."""
+"""Dropout as variational inference.
+
+The belief is over which channels are there: w = m·z/k with k = 1 − rate, z one Bernoulli(k) for each input channel of
+an operation, so that E w = m. To drop a channel of the input or the weights that read it is the same, f(x∘z/k, m) =
+f(x, m·z/k), and inputs have rows: while learning each row has a mask of its own, which makes rows independent as local
+noise does. While predicting a draw is one mask for all rows: one function, whose answers belong together.
+
+The prior's part has a slope that needs no draw. A weight is m/k with probability k and 0 otherwise, and
+
+    E_q log p(w) = k log p(m/k) + (1 − k) log p(0),   so that   d/dm = (log p)′(m/k)
+
+The entropy of the masks does not depend on m and is left out, as in Gal & Ghahramani (2016).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +25,7 @@ from doxa.collectors.last import Last
 from doxa.contracts import Prior, Problem, Schedule
 from doxa.errors import BadInput
 from doxa.gradients.point import PointGradient
-from doxa.kl_weights import uniform
+from doxa.kl_weights.uniform import Uniform
 from doxa.noise.interception import Apply, Site
 from doxa.noise.source import NoiseSource, dropout_mask
 from doxa.posteriors import dropout as posterior
@@ -34,7 +46,7 @@ class Dropout:
     rate: float = 0.5
     input_rate: float = 0.0
     prior: Prior | None = None
-    kl_weight: Schedule = field(default_factory=uniform)
+    kl_weight: Schedule = field(default_factory=Uniform)
 
     nets = 1
 
@@ -45,8 +57,8 @@ class Dropout:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What learners must have in common to work as one program."""
-        return Dropout, self.rate, self.input_rate
+        """What learners must have in common to work as one program: one rule with its rates serves all nets."""
+        return type(self), self.rate, self.input_rate
 
     def start(self, problem: Problem, fleet: Sequence[Dropout]) -> PointGradient:
         layout, uses = problem.layout, problem.uses
@@ -62,9 +74,11 @@ class Dropout:
         priors = [bind_prior(settings.prior, layout, problem.start[0]) for settings in fleet]
 
         def slope(prior: Prior, w: Tensor) -> Tensor:
+            """(log p)′(m/k); k is 1 for weights that are never dropped."""
             return prior.grad_log_prob(w / keep)
 
         def sites(leaves: Mapping[str, Tensor], _: Mapping[str, Tensor]) -> list[Site]:
+            # By its weight alone: there is no second leaf, and a bias is added after the channels are summed.
             uses_by_name = ((name, uses.single_use[name]) for name in rates)
             return [
                 Site(name, leaves[name], None, None, None, use.channel_axis, use.row_axes) for name, use in uses_by_name
@@ -99,3 +113,7 @@ def drop(
 ) -> Tensor:
     """f(x∘z/(1 − rate), w): each row loses its own channels, at all of its positions."""
     return apply(x * dropout_mask(source, site.shape(x, site.channel_axis), rates[site.name], x), weight, bias)
+
+
+dropout = Dropout
+EXAMPLES = {"dropout": {"map": lambda prior: Dropout(0.3, 0.1, prior)}}

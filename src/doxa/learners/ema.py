@@ -1,4 +1,8 @@
-"""The moving average of weights."""
+"""The moving average of weights.
+
+Where SWA waits for the last part of the way and then counts all of it alike, this forgets: it needs no idea of how long
+the run will be, and follows a rate that falls. Dividing by 1 − dᵗ takes out the zeros it began with, as in Adam.
+"""
 
 from __future__ import annotations
 
@@ -23,3 +27,7 @@ class Ema(AveragingLearner):
 
     def collector(self, fleet: Sequence[Ema]) -> MovingAverage:
         return MovingAverage(self.decay)
+
+
+ema = Ema
+EXAMPLES = {"ema": {"point": lambda prior: Ema(decay=0.9)}}

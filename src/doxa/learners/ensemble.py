@@ -1,4 +1,14 @@
-"""Ensembles of anything."""
+"""Ensembles of anything.
+
+Members of an ensemble are nets of a fleet that end as one belief: nothing here learns, and whatever learns can be a
+member. Each net has a seed of its own, a hash of the member's seed and the net's place in it, (seed, "net", j). So nets
+meet independent noise and orders of the data; net j of five is net j of ten; and which other nets learn beside it
+changes nothing. One seed for all would give every net the same noise: their average would be as noisy as one.
+
+What makes members differ is where they start. Nets from one start stay near one mode of the posterior even under
+independent noise, and from fresh starts end in different ones: Fort, Hu & Lakshminarayanan (2019), Deep ensembles: a
+loss landscape perspective.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +21,7 @@ import torch
 from doxa.contracts import Prior, Problem, Schedule
 from doxa.engine.contracts import Gradient, Learner
 from doxa.errors import BadInput
+from doxa.learners.point import Point
 from doxa.weights.layout import fresh_weights
 
 
@@ -49,9 +60,10 @@ class Ensemble:
     @property
     def kind(self) -> tuple[Any, ...]:
         """What learners must have in common to work as one program."""
-        return Ensemble, self.members, self.learner.kind
+        return type(self), self.members, self.learner.kind
 
     def start(self, problem: Problem, fleet: Sequence[Ensemble]) -> Gradient:
+        """The first net of each starts as given, so that an ensemble of one is its learner; the others start afresh."""
         starts = []
         for j, row in enumerate(problem.start):
             fresh = j % self.members > 0 and fleet[j // self.members].restart
@@ -68,3 +80,7 @@ class Ensemble:
 def _member_learners(fleet: Sequence[Ensemble]) -> list[Learner]:
     """A learner for every net."""
     return [ensemble.learner for ensemble in fleet for _ in range(ensemble.members)]
+
+
+ensemble = Ensemble
+EXAMPLES = {"ensemble": {"point": lambda prior: Ensemble(Point(prior), 2)}}

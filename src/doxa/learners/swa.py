@@ -1,4 +1,8 @@
-"""Stochastic weight averaging."""
+"""Stochastic weight averaging.
+
+Steps of a constant rate do not end at a minimum but circle around it, at a distance that the rate decides; the mean of
+points on the circle lies inside. The first part of the way leads there and does not belong to it.
+"""
 
 from __future__ import annotations
 
@@ -24,3 +28,7 @@ class Swa(AveragingLearner):
 
     def collector(self, fleet: Sequence[Swa]) -> Average:
         return Average(self.start_at, self.every)
+
+
+swa = Swa
+EXAMPLES = {"swa": {"point": lambda prior: Swa(start_at=0.0)}}

@@ -1,4 +1,13 @@
-"""Bayes by Backprop, with any noise and any prior."""
+"""Bayes by Backprop, with any noise and any prior.
+
+For any q the evidence splits into log p(D) = −F(q) + KL(q‖p(w|D)): whatever lowers the free energy F brings q nearer to
+the posterior, and F needs no evidence to be computed. Divided by the rows, N, it is a mean over data, which a minibatch
+estimates without bias, and a KL that is paid once however many rows there are.
+
+The expectation over q is estimated by draws w = m + sε, whose randomness does not depend on m and s, so that slopes may
+be taken inside it (Kingma & Welling, 2014, Auto-encoding variational Bayes). `gradients/variational.py` has them. Draws
+±ε in a pair cancel whatever is odd in ε from the estimate, at the price that the number of independent draws is halved.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +19,10 @@ from doxa.collectors.last import Last
 from doxa.contracts import Prior, Problem, Schedule
 from doxa.errors import BadInput, require_whole
 from doxa.gradients.variational import VariationalGradient
-from doxa.kl_weights import uniform
-from doxa.noise import Noise, shared
-from doxa.noise.leaves import SAMPLE
+from doxa.kl_weights.uniform import Uniform
+from doxa.noise import Noise, flipout, local, shared
 from doxa.posteriors import mean_field
-
-# Every sample has its own part of a step's streams, whose numbers have 31 bits.
-MAX_SAMPLES = (1 << 31) // SAMPLE - 1
+from doxa.random import streams
 
 
 @dataclass(frozen=True)
@@ -36,14 +42,14 @@ class Variational:
     samples: int = 1
     antithetic: bool = False
     posterior: mean_field = field(default_factory=mean_field)
-    kl_weight: Schedule = field(default_factory=uniform)
+    kl_weight: Schedule = field(default_factory=Uniform)
 
     nets = 1
 
     def __post_init__(self) -> None:
         require_whole("samples", self.samples)
-        if self.samples > MAX_SAMPLES:
-            raise BadInput(f"samples must be at most {MAX_SAMPLES:,} a step, got {self.samples:,}")
+        if self.samples > streams.MAX_SAMPLES:
+            raise BadInput(f"samples must be at most {streams.MAX_SAMPLES:,} a step, got {self.samples:,}")
         if isinstance(self.prior, type) or not hasattr(self.prior, "grad_log_prob"):
             raise BadInput(f"prior must be one of doxa.priors, e.g. doxa.priors.gaussian(1.0); got {self.prior!r}")
         if not isinstance(self.noise, Noise):
@@ -57,8 +63,8 @@ class Variational:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What learners must have in common to work as one program."""
-        return Variational, self.noise, self.samples, self.antithetic, self.posterior.per
+        """What learners must have in common to work as one program: not the numbers of prior and KL weight."""
+        return type(self), self.noise, self.samples, self.antithetic, self.posterior.per
 
     def start(self, problem: Problem, fleet: Sequence[Variational]) -> VariationalGradient:
         return VariationalGradient(fleet, problem)
@@ -68,3 +74,16 @@ class Variational:
 
     def collector(self, fleet: Sequence[Variational]) -> Last:
         return Last()
+
+
+variational = Variational
+EXAMPLES = {
+    "variational": {
+        "shared": Variational,
+        "local": lambda prior: Variational(prior, local),
+        "flipout": lambda prior: Variational(prior, flipout),
+        "two_samples": lambda prior: Variational(prior, local, 2),
+        "antithetic": lambda prior: Variational(prior, flipout, 4, antithetic=True),
+        "per_layer": lambda prior: Variational(prior, flipout, 2, posterior=mean_field("layer")),
+    }
+}

@@ -1,17 +1,19 @@
-"""LIKELIHOOD: what the net's output says of the data. To add one: a file here and a line in TABLE."""
+"""LIKELIHOOD: what the net's output says of the data. To add one: a file here and a line below."""
 
-from doxa.likelihoods.bernoulli import Bernoulli as bernoulli
-from doxa.likelihoods.categorical import Categorical as categorical
-from doxa.likelihoods.gaussian import Gaussian as gaussian
-from doxa.likelihoods.gaussian import GaussianLearned as gaussian_learned
-from doxa.likelihoods.gaussian import GaussianPerInput as gaussian_per_input
+from collections.abc import Callable
 
-TABLE = {
-    "categorical": categorical,
-    "bernoulli": bernoulli,
-    "gaussian": gaussian,
-    "gaussian_learned": gaussian_learned,
-    "gaussian_per_input": gaussian_per_input,
-}
+from doxa import registry
+from doxa.contracts import Likelihood
+from doxa.likelihoods.bernoulli import bernoulli as bernoulli
+from doxa.likelihoods.categorical import categorical as categorical
+from doxa.likelihoods.gaussian import gaussian as gaussian
+from doxa.likelihoods.gaussian import gaussian_learned as gaussian_learned
+from doxa.likelihoods.gaussian import gaussian_per_input as gaussian_per_input
 
-__all__ = ["TABLE", "bernoulli", "categorical", "gaussian", "gaussian_learned", "gaussian_per_input"]
+TABLE: dict[str, Callable[..., Likelihood]] = registry.members(globals())
+EXAMPLES = registry.examples(__name__, __path__)
+
+
+def register(name: str, maker: Callable[..., Likelihood]) -> None:
+    """Make a likelihood of your own reachable by name, in settings, commands and files, as those of `TABLE` are."""
+    registry.enter(TABLE, name, maker)

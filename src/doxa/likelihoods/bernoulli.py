@@ -12,6 +12,7 @@ from torch import Tensor
 
 from doxa.errors import BadInput
 from doxa.kernels import over_draws
+from doxa.likelihoods.example import Example
 
 
 @dataclass(frozen=True)
@@ -69,3 +70,7 @@ class Bernoulli:
 
 def _binary_entropy(p: Tensor) -> Tensor:
     return torch.special.entr(p) + torch.special.entr(1 - p)
+
+
+bernoulli = Bernoulli
+EXAMPLES = {"bernoulli": (Example(Bernoulli(), outputs=(1,), targets=torch.tensor([[0.0], [1.0]])),)}

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from doxa.errors import BadInput
 from doxa.kernels import over_draws
+from doxa.likelihoods.example import Example
 
 
 @dataclass(frozen=True)
@@ -83,3 +84,12 @@ class Categorical:
         mixed = torch.special.entr(over_draws.mean(p, weights)).sum(-1)
         parts = over_draws.mean(torch.special.entr(p).sum(-1), weights)
         return mixed.reshape(len(mixed), -1).sum(1), parts.reshape(len(parts), -1).sum(1)
+
+
+categorical = Categorical
+EXAMPLES = {
+    "categorical": (
+        Example(Categorical(), outputs=(4,), targets=torch.arange(4)),
+        Example(Categorical(-2), outputs=(3, 1), targets=torch.arange(3)[:, None]),
+    )
+}

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from doxa.errors import BadInput, require_positive
 from doxa.kernels import over_draws
+from doxa.likelihoods.example import Example
 from doxa.random.keys import generator
 
 NODES = 24  # of the quadrature for a mixture's entropy
@@ -174,6 +175,8 @@ class GaussianPerInput(_Gaussian):
     least: float = 1e-3
     scale: float = 1.0
 
+    outputs_per_target: ClassVar[int] = 2
+
     def __post_init__(self) -> None:
         require_positive("least", self.least)
         require_positive("scale", self.scale)
@@ -189,3 +192,13 @@ class GaussianPerInput(_Gaussian):
     def split(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         location, raw = output.chunk(2, dim=-1)
         return location, self.scale * (self.least + F.softplus(raw))
+
+
+gaussian = Gaussian
+gaussian_learned = GaussianLearned
+gaussian_per_input = GaussianPerInput
+EXAMPLES = {
+    "gaussian": (Example(Gaussian(0.4), outputs=(1,)),),
+    "gaussian_learned": (Example(GaussianLearned(0.7), outputs=(1,)),),
+    "gaussian_per_input": (Example(GaussianPerInput(0.01), outputs=(2,)),),
+}

@@ -1,10 +1,16 @@
-"""NOISE: how randomness meets an operation while learning. To add one: a file here and a line in TABLE."""
+"""NOISE: how randomness meets an operation while learning. To add one: a file here and a line below."""
 
-from doxa.noise.flipout import flipout
-from doxa.noise.leaves import Leaves, Noise
-from doxa.noise.local import local
-from doxa.noise.shared import shared
+from doxa import registry
+from doxa.noise.flipout import flipout as flipout
+from doxa.noise.leaves import Leaves as Leaves
+from doxa.noise.leaves import Noise as Noise
+from doxa.noise.local import local as local
+from doxa.noise.shared import shared as shared
 
-TABLE = {"shared": shared, "local": local, "flipout": flipout}
+TABLE: dict[str, Noise] = registry.members(globals())
+EXAMPLES = {name: (noise,) for name, noise in TABLE.items()}
 
-__all__ = ["TABLE", "Leaves", "Noise", "flipout", "local", "shared"]
+
+def register(name: str, noise: Noise) -> None:
+    """Make a noise of your own reachable by name, in settings and commands, as those of `TABLE` are."""
+    registry.enter(TABLE, name, noise)

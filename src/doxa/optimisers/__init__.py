@@ -1,12 +1,17 @@
-"""OPTIMISER: how gradients become steps, with a rate for each net. To add one: a file here and a line in TABLE."""
+"""OPTIMISER: how gradients become steps, with a rate for each net. To add one: a file here and a line below."""
 
 from collections.abc import Callable
 from typing import Any
 
-from doxa.optimisers.adam import Adam as adam
-from doxa.optimisers.langevin import Langevin as langevin
-from doxa.optimisers.sgd import Sgd as sgd
+from doxa import registry
+from doxa.optimisers.adam import adam as adam
+from doxa.optimisers.langevin import langevin as langevin
+from doxa.optimisers.sgd import sgd as sgd
 
-TABLE: dict[str, Callable[..., Any]] = {"adam": adam, "sgd": sgd, "langevin": langevin}
+TABLE: dict[str, Callable[..., Any]] = registry.members(globals())
+EXAMPLES = registry.examples(__name__, __path__)
 
-__all__ = ["TABLE", "adam", "langevin", "sgd"]
+
+def register(name: str, maker: Callable[..., Any]) -> None:
+    """Make an optimiser of your own reachable by name, in settings, commands and files, as those of `TABLE` are."""
+    registry.enter(TABLE, name, maker)

@@ -15,7 +15,8 @@ from doxa.engine.contracts import Gradient, State
 from doxa.engine.recipes import GaussianSlopes, GradientRows, as_gradient_rows, group_indices
 from doxa.engine.states import restore
 from doxa.errors import BadInput, require_positive
-from doxa.flat import BiasCorrections, Moments, adam, bias_corrections, decays, gaussian_adam
+from doxa.flat import BiasCorrections, Moments, bias_corrections, decays, gaussian_adam
+from doxa.flat import adam as adam_step
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class AdamStepper:
         if recipe.rate is not None:
             rates = torch.where(rates < 0, rates, rates * recipe.rate)
         moments = self.moments[recipe.parameter].columns(recipe.span)
-        adam(recipe.values, recipe.rows, moments, rates, corrections, self.decays)
+        adam_step(recipe.values, recipe.rows, moments, rates, corrections, self.decays)
 
     def state(self) -> State:
         numbered_moments = enumerate(self.moments.values())
@@ -94,3 +95,7 @@ class AdamStepper:
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         restore(self.state().tensors, tensors)
+
+
+adam = Adam
+EXAMPLES = {"adam": (Adam(), Adam(0.8, 0.99))}

@@ -14,9 +14,8 @@ from doxa.engine.context import StepContext
 from doxa.engine.contracts import WEIGHTS, Gradient, State
 from doxa.engine.recipes import empty_gradients, group_indices
 from doxa.errors import BadInput, require_from_zero
+from doxa.random import streams
 from doxa.random.philox import fill_normals
-
-NOISE = 0x7FFE0000  # the number of the stream of a step that its noise comes from
 
 Temperature = float | Schedule
 
@@ -114,7 +113,7 @@ class LangevinStepper:
                 if recipe.random:
                     noise = self.noise[name][:, span]
                     # Parameters of several names have streams of their own, one after the other.
-                    number = NOISE + list(self.values).index(name)
+                    number = streams.LANGEVIN_NOISE + list(self.values).index(name)
                     fill_normals(noise, context.stream.with_number(number), span.start or 0)
                     update -= (2 * rate.clamp_min(0) * temperature / context.size).sqrt()[:, None] * noise
                 self.values[name][:, span] -= torch.where(awake, update, 0)
@@ -124,3 +123,7 @@ class LangevinStepper:
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         pass
+
+
+langevin = Langevin
+EXAMPLES = {"langevin": (Langevin(), Langevin(0.5))}

@@ -72,3 +72,7 @@ class SgdStepper:
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         restore(self.state().tensors, tensors)
+
+
+sgd = Sgd
+EXAMPLES = {"sgd": (Sgd(), Sgd(0.9))}

@@ -49,3 +49,7 @@ class Delta:
         mean = self.mean.clone()
         mean[: self.random] *= keep
         return replace(self, mean=mean)
+
+
+delta = Delta
+EXAMPLES = {"delta": lambda layout, start, uses: Delta(start, layout.random)}

@@ -1,19 +1,18 @@
-"""KL(q‖p) for every posterior and prior: in closed form by table, by Monte Carlo otherwise.
+"""KL(q‖p) for every posterior and prior: in closed form where the prior knows it, by Monte Carlo otherwise.
 
-The one place where posteriors name priors.
+The one place where posteriors name priors: the two whose slopes the kernels know.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from doxa.contracts import Estimate, Posterior, Prior
+from doxa.contracts import ClosedFormPrior, Estimate, Posterior, Prior
 from doxa.flat import PriorGradientKind, PriorGradients
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.dropout import Dropout
@@ -22,61 +21,31 @@ from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.particles import Particles
 from doxa.posteriors.samples import Samples
 from doxa.priors.gaussian import Gaussian
-from doxa.priors.laplace import Laplace
 from doxa.priors.scale_mixture import ScaleMixture
+from doxa.random import streams
 from doxa.random.keys import Key, seed_of
 from doxa.random.philox import Stream, fill_normals
 
 
-@dataclass(frozen=True)
-class ClosedFormKL:
-    """A KL from N(mean, scale²), elementwise, and a way to add its slopes to two gradients in place.
+def closed_form(prior: Prior) -> ClosedFormPrior | None:
+    """The prior, where it can tell its KL from a Gaussian in closed form.
 
-    The slopes are `weight` times those of −E_q[log p(w)]; the entropy's are every prior's alike.
+    A class that changes the density of the one it is derived from inherits a KL which is no longer its own: whoever
+    says `log_prob` last must have said `kl_from_gaussian` too.
     """
-
-    value: Callable[[Any, Tensor, Tensor, Tensor], Tensor]  # (prior, mean, scale, log scale)
-    add_slopes: Callable[[Any, Tensor, Tensor, float | Tensor, Tensor, Tensor], None]  # (…, weight, by mean, by scale)
-
-
-def _gaussian(p: Gaussian, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
-    prior_scale = torch.as_tensor(p.scale, dtype=mean.dtype, device=mean.device)
-    square = scale.square() + (mean - p.centre).square()
-    return prior_scale.log() - log_scale + square / (2 * prior_scale.square()) - 0.5
+    places = [_definer(prior, name) for name in ("kl_from_gaussian", "add_kl_slopes")]
+    density = min(_definer(prior, name) for name in ("log_prob", "grad_log_prob"))
+    return cast(ClosedFormPrior, prior) if max(places) <= density and max(places) < math.inf else None
 
 
-def _gaussian_slopes(
-    p: Gaussian, mean: Tensor, scale: Tensor, weight: float | Tensor, by_mean: Tensor, by_scale: Tensor
-) -> None:
-    by_mean += weight * (mean - p.centre) * p.scale**-2
-    by_scale += weight * scale * p.scale**-2
-
-
-def _laplace(p: Laplace, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
-    # E|w − centre| under a Gaussian is the mean of a folded normal.
-    distance = mean - p.centre
-    z = distance / scale.clamp_min(torch.finfo(scale.dtype).tiny)
-    folded = scale * math.sqrt(2 / math.pi) * (-0.5 * z.square()).exp() + distance * torch.erf(z / math.sqrt(2))
-    return math.log(2 * p.scale) + folded / p.scale - log_scale - 0.5 * math.log(2 * math.pi * math.e)
-
-
-def _laplace_slopes(
-    p: Laplace, mean: Tensor, scale: Tensor, weight: float | Tensor, by_mean: Tensor, by_scale: Tensor
-) -> None:
-    z = (mean - p.centre) / scale
-    by_mean += torch.erf(z * math.sqrt(0.5)).mul_(weight / p.scale)
-    by_scale += z.square_().mul_(-0.5).exp_().mul_(weight * math.sqrt(2 / math.pi) / p.scale)
-
-
-CLOSED_FORMS: dict[type, ClosedFormKL] = {
-    Gaussian: ClosedFormKL(_gaussian, _gaussian_slopes),
-    Laplace: ClosedFormKL(_laplace, _laplace_slopes),
-}
+def _definer(prior: Prior, name: str) -> float:
+    """How many classes up a method is defined; infinity where it is not."""
+    return next((i for i, cls in enumerate(type(prior).__mro__) if name in vars(cls)), math.inf)
 
 
 def prior_gradients_of(priors: Sequence[Prior], random: int, like: Tensor) -> PriorGradients:
     """The slopes of −log p of several nets' priors as the flat passes take them; nothing for those they do not know."""
-    # By exact type, as in CLOSED_FORMS: a subclass may have slopes of its own.
+    # By exact type: a subclass may have slopes of its own.
     gaussians = [p for p in priors if type(p) is Gaussian]
     mixtures = [p for p in priors if type(p) is ScaleMixture and not isinstance(p.centre, Tensor)]
     if len(gaussians) == len(priors):
@@ -110,9 +79,9 @@ def kl(q: Posterior, p: Prior | None, samples: int = 16, key: Key = (0, "kl")) -
     if p is None:
         return Estimate(0.0)
     if isinstance(q, MeanField):
-        if type(p) in CLOSED_FORMS:
-            mean = q.mean[: q.random]
-            return Estimate(_sum(CLOSED_FORMS[type(p)].value(p, mean, q.scale, q.log_scale)))
+        closed = closed_form(p)
+        if closed is not None:
+            return Estimate(_sum(closed.kl_from_gaussian(q.mean[: q.random], q.scale, q.log_scale)))
         return monte_carlo(q, p, samples, key)
     if isinstance(q, Delta):
         return Estimate(-_sum(p.log_prob(q.mean[: q.random])))
@@ -138,7 +107,7 @@ def monte_carlo(q: MeanField, p: Prior, samples: int, key: Key) -> Estimate:
     log_priors = []
     for block_seeds in seeds.split(draws_at_once(mean)):
         w = mean.new_empty(len(block_seeds), q.random)
-        fill_normals(w, Stream(block_seeds))
+        fill_normals(w, Stream(block_seeds, number=streams.DRAW))
         log_priors += p.log_prob(w.mul_(scale).add_(mean)).sum(1, dtype=torch.float64).tolist()
     expected = sum(log_priors) / samples
     variance = sum((f - expected) ** 2 for f in log_priors) / max(samples - 1, 1)

@@ -113,3 +113,9 @@ def masked_weights(layout: Layout, uses: Uses, rate: float, input_rate: float) -
         if p > 0:
             masked.append(Masked(slot.start, slot.shape, 0 if use.transposed else 1, use.groups, p))
     return tuple(masked)
+
+
+dropout = Dropout
+EXAMPLES = {
+    "dropout": lambda layout, start, uses: Dropout(start, layout.random, masked_weights(layout, uses, 0.4, 0.2))
+}

@@ -13,6 +13,7 @@ from torch import Tensor
 from doxa.contracts import Draw
 from doxa.errors import BadInput, require_positive
 from doxa.flat import RHO_LIMIT, draw
+from doxa.random import streams
 from doxa.random.keys import Key, seed_of, stream_of
 from doxa.random.philox import Stream, fill_uniform
 from doxa.weights.layout import Layout
@@ -66,7 +67,7 @@ class MeanField:
         for first in range(0, samples, draws_per_block):
             seeds = [seed_of((*key, s)) for s in range(first, min(samples, first + draws_per_block))]
             w = self.mean.repeat(len(seeds), 1)
-            stream = Stream(torch.tensor(seeds, device=w.device))
+            stream = Stream(torch.tensor(seeds, device=w.device), number=streams.DRAW)
             draw(w[:, :random], mean.expand(len(w), -1), scale.expand(len(w), -1), None, None, stream)
             for row in w:
                 yield Draw(row, weight=1 / samples)
@@ -165,3 +166,7 @@ def uniform(count: int, low: float, high: float, key: Key, like: Tensor) -> Tens
     out = like.new_empty(1, count)
     fill_uniform(out, stream_of(key, like.device))
     return out[0].mul_(high - low).add_(low)
+
+
+mean_field = Family
+EXAMPLES = {"mean_field": lambda layout, start, uses: Family(rho=(-4.0, -1.0)).start(layout, start, (3,))}

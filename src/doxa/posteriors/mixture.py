@@ -64,3 +64,6 @@ class Mixture:
 
     def pruned(self, keep: Tensor) -> Mixture:
         return replace(self, members=tuple(m.pruned(keep) for m in self.members))
+
+
+mixture = Mixture

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from doxa.contracts import Draw
 from doxa.random.keys import Key
+from doxa.weights.layout import Layout
+from doxa.weights.probe import Uses
 
 
 @dataclass(frozen=True)
@@ -54,3 +57,13 @@ class Particles:
         weights = self.weights.clone()
         weights[:, : self.random] *= keep
         return replace(self, weights=weights)
+
+
+def _example(layout: Layout, start: Tensor, uses: Uses) -> Particles:
+    return Particles(
+        start + 0.1 * torch.randn(5, len(start), generator=torch.Generator().manual_seed(2)), layout.random
+    )
+
+
+particles = Particles
+EXAMPLES = {"particles": _example}

@@ -14,6 +14,8 @@ from doxa.contracts import Draw
 from doxa.errors import BadInput
 from doxa.random.keys import Key
 from doxa.storage.sample_store import JoinedRows, SampleRows, SampleStore, blocks
+from doxa.weights.layout import Layout
+from doxa.weights.probe import Uses
 
 
 @dataclass(frozen=True)
@@ -146,3 +148,12 @@ class Samples:
         random, dtype = self.random, self.prototype.dtype
         size = (variance + mean.square()).sqrt()
         return mean.to(dtype), variance[:random].sqrt().to(dtype), size[:random].to(dtype)
+
+
+def _example(layout: Layout, start: Tensor, uses: Uses) -> Samples:
+    apart = torch.randn(5, len(start), generator=torch.Generator().manual_seed(2))
+    return Samples(start + 0.1 * apart, layout.random)
+
+
+samples = Samples
+EXAMPLES = {"samples": _example}

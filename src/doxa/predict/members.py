@@ -11,6 +11,7 @@ from torch import Tensor
 from doxa import likelihoods, posteriors, priors
 from doxa.errors import BadInput, BrokenFile
 from doxa.posteriors.dropout import Masked
+from doxa.registry import load_plugins
 from doxa.storage.sample_store import ROW_SOURCES
 
 ROOMS: dict[str, Mapping[str, Any]] = {
@@ -42,8 +43,8 @@ def encode(value: Any, name: str, tensors: dict[str, Any]) -> Any:
                 }
                 return {"is": f"{room}.{member_name}", **fields}
     raise BadInput(
-        f"a {type(value).__name__} cannot be saved: make it a dataclass and add it to its room's TABLE, "
-        "e.g. doxa.priors.TABLE['mine'] = Mine"
+        f"a {type(value).__name__} cannot be saved: make it a dataclass and register it in its room, "
+        "e.g. doxa.priors.register('mine', Mine)"
     )
 
 
@@ -59,11 +60,12 @@ def decode(value: Any, tensors: Mapping[str, Any]) -> Any:
                 raise BrokenFile(f"the file names a {marker} {value[marker]!r} that it does not hold")
             return tensors[value[marker]]
     room, _, member_name = str(value.get("is")).partition(".")
-    member_class = ROOMS.get(room, {}).get(member_name)
-    if member_class is None:
-        raise BrokenFile(
-            f"the file names {value.get('is')!r}, which this Doxa does not know: add it to the room's TABLE first"
-        )
+    table = ROOMS.get(room, {})
+    if member_name not in table:
+        load_plugins()
+    if member_name not in table:
+        raise BrokenFile(f"the file names {value.get('is')!r}, which this Doxa does not know: register it first")
+    member_class = table[member_name]
     try:
         return member_class(**{k: decode(v, tensors) for k, v in value.items() if k != "is"})
     except (TypeError, BadInput) as error:

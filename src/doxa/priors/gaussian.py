@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from doxa.contracts import Centre
@@ -33,3 +34,19 @@ class Gaussian:
 
     def grad_log_prob(self, w: Tensor) -> Tensor:
         return (self.centre - w) / self.scale**2
+
+    def kl_from_gaussian(self, mean: Tensor, scale: Tensor, log_scale: Tensor) -> Tensor:
+        """log(scale_p/scale) + (scale² + (mean − centre)²) / (2 scale_p²) − ½"""
+        prior_scale = torch.as_tensor(self.scale, dtype=mean.dtype, device=mean.device)
+        square = scale.square() + (mean - self.centre).square()
+        return prior_scale.log() - log_scale + square / (2 * prior_scale.square()) - 0.5
+
+    def add_kl_slopes(
+        self, mean: Tensor, scale: Tensor, weight: float | Tensor, by_mean: Tensor, by_scale: Tensor
+    ) -> None:
+        by_mean += weight * (mean - self.centre) * self.scale**-2
+        by_scale += weight * scale * self.scale**-2
+
+
+gaussian = Gaussian
+EXAMPLES = {"gaussian": (Gaussian(0.7), Gaussian(0.1), Gaussian(3.0))}

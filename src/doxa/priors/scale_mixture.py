@@ -51,3 +51,13 @@ class ScaleMixture:
     def odds(self) -> float:
         """How much more likely the wide Gaussian is than the narrow one at the centre, in logarithms."""
         return math.log(self.share / (1 - self.share)) + math.log(self.narrow / self.wide)
+
+
+scale_mixture = ScaleMixture
+EXAMPLES = {
+    "scale_mixture": (
+        ScaleMixture(0.25, 1.0, math.exp(-6)),
+        ScaleMixture(0.5, 1.0, 0.01),
+        ScaleMixture(0.75, 1.0, 0.05),
+    )
+}

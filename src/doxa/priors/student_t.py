@@ -37,3 +37,7 @@ class StudentT:
     def grad_log_prob(self, w: Tensor) -> Tensor:
         distance = w - self.centre
         return -(self.degrees + 1) * distance / (self.degrees * self.scale**2 + distance.square())
+
+
+student_t = StudentT
+EXAMPLES = {"student_t": (StudentT(4.0, 0.5), StudentT(3.0, 0.1), StudentT(3.0, 3.0))}

@@ -24,3 +24,7 @@ class Constant:
 
     def __call__(self, moment: Moment) -> float:
         return self.rate
+
+
+constant = Constant
+EXAMPLES = {"constant": (Constant(0.1),)}

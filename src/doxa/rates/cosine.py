@@ -42,3 +42,7 @@ class Cosine:
             return self.rate * (moment.step + 1) / (warmup_steps + 1)
         progress = (moment.step - warmup_steps) / max(1, moment.steps - 1 - warmup_steps)
         return self.final + (self.rate - self.final) * (1 + math.cos(math.pi * progress)) / 2
+
+
+cosine = Cosine
+EXAMPLES = {"cosine": (Cosine(0.1, final=0.001, warmup=0.5),)}

@@ -33,3 +33,7 @@ class Cyclical:
         length = max(1, round(self.cycle * moment.batches))
         t = (moment.step % length + 1) / length
         return (1 - t) * self.high + t * self.low
+
+
+cyclical = Cyclical
+EXAMPLES = {"cyclical": (Cyclical(0.1, 0.001, cycle=1.5),)}

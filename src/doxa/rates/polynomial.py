@@ -32,3 +32,7 @@ class Polynomial:
 
     def __call__(self, moment: Moment) -> float:
         return float(self.rate * (1 + moment.step / (self.after * moment.batches)) ** -self.power)
+
+
+polynomial = Polynomial
+EXAMPLES = {"polynomial": (Polynomial(0.1, after=2, power=0.7),)}

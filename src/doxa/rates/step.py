@@ -31,3 +31,7 @@ class Step:
     def __call__(self, moment: Moment) -> float:
         steps_per_stair = max(1, round(self.every * moment.batches))
         return float(self.rate * self.factor ** (moment.step // steps_per_stair))
+
+
+step = Step
+EXAMPLES = {"step": (Step(0.1, every=2),)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from doxa.errors import BadInput, DoxaError, did_you_mean
+from doxa.registry import load_plugins
 
 COMMAS = re.compile(r",(?![^(]*\))")  # outside of brackets
 
@@ -19,27 +20,50 @@ def build_member(text: str, choices: Mapping[str, Any], kind_name: str) -> Any:
     `annealed:5,of=tempered(0.1)`
     """
     name, arguments_text = split_call(text)
-    if name not in choices:
-        raise BadInput(f"there is no {kind_name} {name!r}{did_you_mean(name, choices)}")
-    choice = choices[name]
-    positional, keywords = parse_arguments(arguments_text)
-    positional = [_resolve_nested(value, choices, kind_name) for value in positional]
-    keywords = {key: _resolve_nested(value, choices, kind_name) for key, value in keywords.items()}
+    choice = find_member(name, choices, kind_name)
+    positional, keywords = parse_member_arguments(arguments_text, choices, kind_name)
     if not callable(choice):
         if positional or keywords:
             raise BadInput(f"the {kind_name} {name} takes no arguments; got {arguments_text!r}")
         return choice
+    return call_member(choice, text, kind_name, positional, keywords)
+
+
+def has_member(name: str, choices: Mapping[str, Any]) -> bool:
+    """Whether a room has a member of this name, if need be one that an installed plugin registers."""
+    if name not in choices:
+        load_plugins()
+    return name in choices
+
+
+def find_member(name: str, choices: Mapping[str, Any], kind_name: str) -> Any:
+    """The member of a room by its name."""
+    if not has_member(name, choices):
+        raise BadInput(f"there is no {kind_name} {name!r}{did_you_mean(name, choices)}")
+    return choices[name]
+
+
+def call_member(
+    maker: Callable[..., Any], text: str, kind_name: str, positional: Sequence[Any], keywords: Mapping[str, Any]
+) -> Any:
+    """What a member makes of arguments that `text` gives; what it does not take is refused in words."""
+    signature = inspect.signature(maker)
     try:
-        inspect.signature(choice).bind(*positional, **keywords)
+        signature.bind(*positional, **keywords)
     except TypeError as error:
-        parameters = ", ".join(inspect.signature(choice).parameters) or "nothing"
-        raise BadInput(f"{text!r} does not fit the {kind_name} {name} ({error}); it takes: {parameters}") from None
+        raise misfit(signature, text, kind_name, error) from None
     try:
-        return choice(*positional, **keywords)
+        return maker(*positional, **keywords)
     except (TypeError, ValueError) as error:
         if isinstance(error, DoxaError):
             raise
-        raise BadInput(f"{text!r} does not fit the {kind_name} {name}: {error}") from None
+        raise BadInput(f"{text!r} does not fit the {kind_name} {split_call(text)[0]}: {error}") from None
+
+
+def misfit(signature: inspect.Signature, text: str, kind_name: str, error: TypeError) -> BadInput:
+    """What is said of arguments that a member does not take, or of one that it lacks."""
+    parameters = ", ".join(signature.parameters) or "nothing"
+    return BadInput(f"{text!r} does not fit the {kind_name} {split_call(text)[0]} ({error}); it takes: {parameters}")
 
 
 def split_call(text: str) -> tuple[str, str]:
@@ -50,6 +74,15 @@ def split_call(text: str) -> tuple[str, str]:
         return match[1], match[2]
     name, _, arguments_text = text.partition(":")
     return name, arguments_text
+
+
+def parse_member_arguments(text: str, choices: Mapping[str, Any], kind_name: str) -> tuple[list[Any], dict[str, Any]]:
+    """Values, then name=value pairs, between commas; one that names a member of the same room is that member."""
+    positional, keywords = parse_arguments(text)
+    return (
+        [_resolve_nested(value, choices, kind_name) for value in positional],
+        {key: _resolve_nested(value, choices, kind_name) for key, value in keywords.items()},
+    )
 
 
 def _resolve_nested(value: Any, choices: Mapping[str, Any], kind_name: str) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections import ChainMap
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
@@ -17,15 +18,10 @@ from doxa.auto import by_fan_in
 from doxa.contracts import Likelihood, Prior, Schedule
 from doxa.engine.contracts import Learner
 from doxa.errors import BadInput, did_you_mean, require_whole, shorten
-from doxa.learners.dropout import Dropout
-from doxa.learners.ema import Ema
 from doxa.learners.ensemble import Ensemble
-from doxa.learners.langevin import Langevin
-from doxa.learners.point import Point
-from doxa.learners.swa import Swa
-from doxa.learners.variational import Variational
 from doxa.posteriors.mean_field import Family
-from doxa.runs.parsing import build_member, parse_arguments, parse_literal, split_call
+from doxa.runs.learner_call import LearnerCall, parse_learner
+from doxa.runs.parsing import build_member, call_member, has_member, parse_arguments, parse_literal, split_call
 from doxa.runs.training_data import TrainingData
 from doxa.search.engines.in_process import InProcess
 from doxa.search.engines.pool import Pool
@@ -42,40 +38,6 @@ from doxa_settings.setting import type_name
 Unit = float | list[float]  # for all outputs, or for each
 LEAST = likelihoods.gaussian_per_input.least
 
-# Knobs of the learner search alone.
-OF_SEARCH = ("perturbation", "objective", "population", "perturbation_scale", "workers")
-# Knobs of one learner alone.
-OF_DROPOUT, OF_LANGEVIN = ("dropout", "input_dropout"), ("temperature", "burn_in", "thinning", "on_disk")
-OF_AVERAGES = ("average_from", "average_every", "average_decay")
-OF_VARIATIONAL = ("noise", "posterior", "samples", "antithetic")
-# Knobs that a learner has no use for.
-UNUSED: dict[str, tuple[str, ...]] = {
-    "auto": (
-        *OF_SEARCH,
-        *OF_LANGEVIN,
-        *OF_AVERAGES,
-        *OF_DROPOUT,
-        "likelihood",
-        "patience",
-        "posterior",
-        "samples",
-        "antithetic",
-        "same_start",
-        "optimiser",
-        "autocast",
-        "random",
-        "validation_samples",
-        "checkpoint_every",
-        "checkpoint_steps",
-    ),
-    "variational": (*OF_DROPOUT, *OF_SEARCH, *OF_LANGEVIN, *OF_AVERAGES),
-    "point": (*OF_VARIATIONAL, *OF_DROPOUT, *OF_SEARCH, *OF_LANGEVIN, *OF_AVERAGES),
-    "dropout": (*OF_VARIATIONAL, *OF_SEARCH, *OF_LANGEVIN, *OF_AVERAGES),
-    "langevin": (*OF_VARIATIONAL, *OF_DROPOUT, *OF_SEARCH, *OF_AVERAGES, "patience", "optimiser"),
-    "swa": (*OF_VARIATIONAL, *OF_DROPOUT, *OF_SEARCH, *OF_LANGEVIN, "average_decay"),
-    "ema": (*OF_VARIATIONAL, *OF_DROPOUT, *OF_SEARCH, *OF_LANGEVIN, "average_from", "average_every"),
-    "search": ("prior", "kl_weight", *OF_VARIATIONAL, *OF_DROPOUT, *OF_LANGEVIN, *OF_AVERAGES),
-}
 PERTURBATIONS = {"local": Local, "weight_space": WeightSpace, "low_rank": LowRank}
 OBJECTIVES: dict[str, dict[str, Any]] = {"zero_one": {"minimise": zero_one}, "f1": {"maximise": f1}}
 SEEDS = range(-(2**63), 2**64)  # that torch takes
@@ -147,23 +109,20 @@ class Plan(LearningSettings):
 
     def require_used(self) -> None:
         """Refuse an unknown learner, a knob that it would not turn, and counts of nothing."""
-        if self.learner not in UNUSED:
-            raise BadInput(f"there is no learner {self.learner!r}{did_you_mean(self.learner, UNUSED)}")
-        for name in UNUSED[self.learner]:
+        call = parse_learner(self.learner)
+        plan = replace(self, **call.knob_values(self))
+        for name in call.unused:
             value = getattr(self, name)
             if value not in (getattr(Plan, name), "cpu"):
-                advice = "name a learner, e.g. variational, to set it" if self.learner == "auto" else "leave it out"
-                raise BadInput(f"{name} is of no use to the learner {self.learner}; {advice}")
-        if self.learner in ("point", "dropout", "swa", "ema") and self.kl_weight is not None and self.prior is None:
-            raise BadInput(
-                f"kl_weight weighs a prior, and the learner {self.learner} has none: give it one, or neither"
-            )
+                raise BadInput(f"{name} is of no use to the learner {call.name}; {call.advice(name, value)}")
+        if call.has_optional_prior and plan.kl_weight is not None and plan.prior is None:
+            raise BadInput(f"kl_weight weighs a prior, and the learner {call.name} has none: give it one, or neither")
         if self.same_start and (self.members or 1) < 2:
             raise BadInput("same_start is of no use without several members; give members, or leave it out")
         if self.validation_samples != Plan.validation_samples and self.patience is None:
             raise BadInput("validation_samples is of no use without patience; give patience, or leave it out")
-        for field in fields(self):
-            value, least = getattr(self, field.name), field.metadata["setting"].minimum
+        for field in fields(plan):
+            value, least = getattr(plan, field.name), field.metadata["setting"].minimum
             if value is not None and least is not None:
                 require_whole(field.name, value, least)
 
@@ -172,7 +131,8 @@ class Plan(LearningSettings):
         if training_data.classes:
             return 0.0, 1.0
         centre, scale = float(training_data.train[1].mean()), _target_spread(training_data)
-        return (centre, scale) if self.outputs_per_target == 1 else ([centre, 0.0], [scale, 1.0])
+        others = self.outputs_per_target - 1
+        return ([centre, *others * [0.0]], [scale, *others * [1.0]]) if others else (centre, scale)
 
     def architecture(self, training_data: TrainingData, centre: Unit = 0.0, scale: Unit = 1.0) -> nn.Module:
         """The net for the data's inputs and outputs; a regression's speaks the target's units."""
@@ -183,8 +143,10 @@ class Plan(LearningSettings):
 
     @property
     def outputs_per_target(self) -> int:
-        """Outputs of the net for each of the target: two where its noise is one of them."""
-        return 2 if split_call(self.likelihood or "")[0] == "gaussian_per_input" else 1
+        """Outputs of the net for each of the target, as the likelihood asks: two where its noise is one of them."""
+        name, _ = split_call(self.likelihood or "")
+        likelihood = likelihoods.TABLE[name] if name and has_member(name, likelihoods.TABLE) else None
+        return int(getattr(likelihood, "outputs_per_target", 1))
 
     def build_likelihood(self, training_data: TrainingData) -> Likelihood:
         """The likelihood named, or the one that the target asks for: classes, or noise of a learned size.
@@ -192,13 +154,12 @@ class Plan(LearningSettings):
         What is not said of a noise is taken from the spread of the targets.
         """
         target_spread = _target_spread(training_data)
-        choices = {
-            **likelihoods.TABLE,
+        by_spread = {
             "gaussian_learned": lambda start=0.5 * target_spread: likelihoods.gaussian_learned(start),
             "gaussian_per_input": lambda least=LEAST, scale=target_spread: likelihoods.gaussian_per_input(least, scale),
         }
         text = self.likelihood or ("categorical" if training_data.classes else "gaussian_learned")
-        likelihood: Likelihood = build_member(text, choices, "likelihood")
+        likelihood: Likelihood = build_member(text, ChainMap(by_spread, likelihoods.TABLE), "likelihood")
         if likelihood.discrete is not bool(training_data.classes):
             raise BadInput(f"the likelihood {text} does not fit a {training_data.task}")
         if isinstance(likelihood, likelihoods.bernoulli) and not training_data.has_binary_output:
@@ -224,7 +185,7 @@ class Plan(LearningSettings):
         """The learning rate's schedule; a number is a constant one."""
         if self.lr is None:
             # A chain must not come to a stop; the steps of gradient descent are larger than Adam's.
-            return rates.polynomial(0.05, after=10) if self.learner == "langevin" else rates.cosine(1e-3)
+            return rates.polynomial(0.05, after=10) if parse_learner(self.learner).is_chain else rates.cosine(1e-3)
         rate = parse_literal(self.lr)
         return (
             rates.constant(float(rate)) if isinstance(rate, int | float) else build_member(self.lr, rates.TABLE, "rate")
@@ -295,31 +256,31 @@ class Plan(LearningSettings):
     def build_learner(self, net: nn.Module) -> Learner:
         """The learner named, an ensemble of it where there are several members."""
         self.require_used()
-        prior = None if self.prior is None else self.build_prior(net)
-        kl_weight = kl_weights.uniform() if self.kl_weight is None else self.kl_schedule()
-        if self.learner == "point":
-            learner: Learner = Point(prior, kl_weight)
-        elif self.learner == "dropout":
-            learner = Dropout(self.dropout, self.input_dropout, prior=prior, kl_weight=kl_weight)
-        elif self.learner == "swa":
-            learner = Swa(Point(prior, kl_weight), self.average_from, self.average_every)
-        elif self.learner == "ema":
-            learner = Ema(Point(prior, kl_weight), self.average_decay)
-        elif self.learner == "langevin":
-            chain_settings = self.temperature, self.burn_in, self.thinning, self.on_disk
-            learner = Langevin(self.build_prior(net), *chain_settings, kl_weight=kl_weight)
-        elif self.learner == "search":
-            learner = self.build_search()
-        else:
-            learner = Variational(
-                self.build_prior(net),
-                build_member(self.noise, noise.TABLE, "noise"),
-                self.samples,
-                self.antithetic,
-                build_member(self.posterior, {"mean_field": Family}, "posterior"),
-                self.kl_schedule(),
-            )
+        call = parse_learner(self.learner)
+        plan = replace(self, **call.knob_values(self))
+        learner = plan.build_search() if call.name == "search" else plan._call_learner(call, net)
         return Ensemble(learner, self.members, not self.same_start) if self.members and self.members > 1 else learner
+
+    def _call_learner(self, call: LearnerCall, net: nn.Module) -> Learner:
+        """The learner, its parameters set by the knobs; one that is left to it keeps its default."""
+        members: dict[str, Callable[[], Any]] = {
+            "prior": lambda: self.build_prior(net),
+            "noise": lambda: build_member(self.noise, noise.TABLE, "noise"),
+            "posterior": lambda: build_member(self.posterior, {"mean_field": Family}, "posterior"),
+            "kl_weight": self.kl_schedule,
+        }
+        defaults = {knob for knob in ("prior", "kl_weight") if getattr(self, knob) is None and call.has_default(knob)}
+        if "noise" in call.knobs:
+            defaults.discard("kl_weight")  # what is learned through noise is tempered
+        values = {
+            parameter: members[knob]() if knob in members else getattr(self, knob)
+            for knob, parameter in call.knobs.items()
+            if knob not in defaults
+        }
+        if call.wrapped is not None:
+            values["learner"] = self._call_learner(call.wrapped, net)
+        learner: Learner = call_member(call.maker, call.text, "learner", (), {**values, **call.other_arguments})
+        return learner
 
 
 def _target_spread(training_data: TrainingData) -> float:

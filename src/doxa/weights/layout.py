@@ -275,16 +275,23 @@ def bind_prior(prior: Any, layout: Layout, start: Tensor) -> Any:
                 f"{layout.random} random weights"
             )
         bound[name] = value.detach().to(start)
-    return dataclasses.replace(prior, **bound) if bound else prior
+    return _replace_fields(prior, bound) if bound else prior
 
 
 def slice_prior(prior: Any, span: slice) -> Any:
     """The prior of a stretch of the random weights: its per-weight fields, if any, cut to the span."""
-    if not dataclasses.is_dataclass(prior):
-        return prior
+    is_dataclass = dataclasses.is_dataclass(prior)
+    names = [f.name for f in dataclasses.fields(prior)] if is_dataclass else list(getattr(prior, "__dict__", ()))
     sliced = {
-        f.name: value[span]
-        for f in dataclasses.fields(prior)
-        if isinstance(value := getattr(prior, f.name), Tensor) and value.dim() == 1
+        name: value[span] for name in names if isinstance(value := getattr(prior, name), Tensor) and value.dim() == 1
     }
-    return dataclasses.replace(prior, **sliced) if sliced and not isinstance(prior, type) else prior
+    return _replace_fields(prior, sliced) if sliced and not isinstance(prior, type) else prior
+
+
+def _replace_fields(prior: Any, fields: Mapping[str, Any]) -> Any:
+    """The prior with other values of some fields; it may be any object."""
+    if dataclasses.is_dataclass(prior) and not isinstance(prior, type):
+        return dataclasses.replace(prior, **fields)
+    changed = copy.copy(prior)
+    vars(changed).update(fields)
+    return changed

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from doxa import bandits, learners, likelihoods, priors, rates
-from doxa.bandits.agent_context import BATCH_STREAM
 from doxa.bandits.game import Game
 from doxa.errors import BadInput, Interrupted
 from doxa.gradients.variational import VariationalGradient
+from doxa.random import streams
 from doxa.random.keys import seed_of
 from doxa.random.philox import Stream, fill_uniform
 from judge.bandits.small import LEARNERS, PAIRS, POLICIES, RULES, bandit, net, numbers, play_small
@@ -123,7 +123,7 @@ def test_a_game_is_the_plain_loop() -> None:
         else:
             memory_list[(4 + t) % memory] = thing
         u = torch.empty(1, updates * batch)
-        fill_uniform(u, Stream(torch.tensor([seed_of((4, "net", 0))]), t, BATCH_STREAM))
+        fill_uniform(u, Stream(torch.tensor([seed_of((4, "net", 0))]), t, streams.BANDIT_BATCH))
         places = (u[0] * len(memory_list)).long().view(updates, batch).tolist()
         for group in adam.param_groups:
             group["lr"] = 0.05 * 0.5 ** (t // 8)

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from doxa import bandits, learners, likelihoods, optimisers, posteriors, priors
-from doxa.bandits.agent_context import DRAW_STREAMS
 from doxa.bandits.game import GameSettings
 from doxa.bandits.play import start_game
 from doxa.errors import BadInput
+from doxa.random import streams
 from doxa.random.philox import Stream, fill_normals
 from doxa.training.members import Member
 from judge.bandits.small import GAUSSIAN, LEARNERS, POLICIES, RULES, Knows, bandit, known, net
@@ -124,7 +124,7 @@ def test_the_posterior_of_neural_linear_is_the_closed_form() -> None:
     # A choice is the best action by mean + factor · z.
     stream = Stream(game.net_seeds, 4)
     z = torch.empty(2, 9, dtype=torch.float64)
-    fill_normals(z, stream.with_number(DRAW_STREAMS))
+    fill_normals(z, stream.with_number(streams.BANDIT_DRAWS))
     x = game.inputs.view(30, 3, -1)[torch.tensor([3, 17])]
     chosen = policy.choose(x, stream)
     for k in range(2):

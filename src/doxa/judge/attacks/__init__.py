@@ -1,7 +1,16 @@
-"""ATTACK: a small change of the inputs that misleads a belief. To add one: a file here and a line in TABLE."""
+"""ATTACK: a small change of the inputs that misleads a belief. To add one: a file here and a line below."""
 
-from doxa.judge.attacks.fgsm import fgsm
+from collections.abc import Callable
 
-TABLE = {"fgsm": fgsm}
+from torch import Tensor
 
-__all__ = ["TABLE", "fgsm"]
+from doxa import registry
+from doxa.judge.attacks.fgsm import fgsm as fgsm
+
+TABLE: dict[str, Callable[..., Tensor]] = registry.members(globals())
+EXAMPLES = {name: (attack,) for name, attack in TABLE.items()}
+
+
+def register(name: str, attack: Callable[..., Tensor]) -> None:
+    """Make an attack of your own reachable by name, in settings, as those of `TABLE` are."""
+    registry.enter(TABLE, name, attack)
