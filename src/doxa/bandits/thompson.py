@@ -37,13 +37,19 @@ class Thompson:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        return (Thompson,)
+        return (type(self),)
 
     def start(self, context: AgentContext, fleet: Sequence[Thompson]) -> ActionSelector:
         if not callable(getattr(context.beliefs, "draw", None)):
             raise BadInput(
                 f"Thompson sampling needs draws from what is believed, and {type(context.beliefs).__name__} has no "
                 "draw(stream); use a learner of doxa.learners, or the greedy policy"
+            )
+        masks = len(getattr(context.beliefs.posterior(0), "masked", ()))  # dropout's, each with a stream of its own
+        if masks > streams.BANDIT_STREAMS_PER_DRAW and max(policy.draws for policy in fleet) > 1:
+            raise BadInput(
+                f"the net has {masks:,} weights with dropout, and draws of more than {streams.BANDIT_STREAMS_PER_DRAW} "
+                "masks would share their noise: use thompson(draws=1), or a learner of another kind"
             )
         return ThompsonSelector(context, [policy.draws for policy in fleet])
 

@@ -148,3 +148,13 @@ def test_bad_settings_are_told_why() -> None:
         bandits.play(twice, bandit(), [bandits.agent(LEARNERS["point"], bandits.neural_linear())], **RULES)
     with pytest.raises(BadInput, match="one output, the reward"):
         bandits.play(Knows(), known(), [bandits.agent(learners.point(GAUSSIAN), bandits.neural_linear())], **RULES)
+
+
+def test_draws_of_more_masks_than_they_have_streams_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mask of one draw would be a mask of the next one."""
+    monkeypatch.setattr(streams, "BANDIT_STREAMS_PER_DRAW", 1)
+    few = {**RULES, "steps": 2, "updates": 1, "memory": 4}
+    learner = learners.dropout(0.2, 0.1)
+    with pytest.raises(BadInput, match=r"2 weights with dropout.*thompson\(draws=1\)"):
+        bandits.play(net(), bandit(), [bandits.agent(learner, bandits.thompson(2))], **few)
+    bandits.play(net(), bandit(), [bandits.agent(learner, bandits.thompson(1))], **few)
