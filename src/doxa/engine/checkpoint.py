@@ -111,6 +111,7 @@ class Checkpointer:
         self.saved_unit = work.done
 
     def _require_same_settings(self, saved_settings: Any) -> None:
+        """Refuse to go on with other settings than those saved; the fingerprint of the data is one of them."""
         saved, current = (
             [settings] if isinstance(settings, Mapping) else list(settings)
             for settings in (saved_settings, self.settings)

@@ -63,7 +63,7 @@ class Feed(Protocol):
         ...
 
     def fingerprint(self) -> str:
-        """The same for the same data, so that a run is not resumed on another."""
+        """The same for the same data, so that a run is not resumed on other data; of a loader, a few facts about it."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""JUDGE: what a belief is worth. To add a metric: a file here and a line in TABLE, under what it takes."""
+"""JUDGE: what a belief is worth. To add a metric: a file in `metrics/` and a line in TABLE, under what it takes."""
 
 from importlib import import_module
 from typing import Any
@@ -47,7 +47,7 @@ TABLE = {
     "mixture": {"crps_gaussian_mixture": crps_gaussian_mixture},
     # (mean [B, ·], y [B, ·]): the smaller the better, 0 at best
     "point": {"rmse": rmse},
-    # (y, lower, upper), all [B, ·]
+    # (y, lower, upper), all [B, ·]: the share inside, 1 where all are and 0 where none is
     "interval": {"coverage": coverage},
     # (inside [B], outside [B']), scores that should be higher outside
     "shift": {"auroc": auroc, "fpr95": fpr95},

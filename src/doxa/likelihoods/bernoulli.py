@@ -61,7 +61,10 @@ class Bernoulli:
     def entropy(
         self, output: Tensor, parameters: Mapping[str, Tensor], weights: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Summed over a row's targets, which are independent given the weights."""
+        """Of the averaged probability, and on average of each draw's; their difference is the mutual information.
+
+        Summed over a row's targets, which are independent given the weights.
+        """
         p = output.sigmoid()
         mixed = _binary_entropy(over_draws.mean(p, weights))
         parts = over_draws.mean(_binary_entropy(p), weights)

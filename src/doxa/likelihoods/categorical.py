@@ -80,6 +80,10 @@ class Categorical:
     def entropy(
         self, output: Tensor, parameters: Mapping[str, Tensor], weights: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
+        """Of the averaged classes, and on average of each draw's; their difference is the mutual information.
+
+        Summed over a row's positions, which are independent given the weights.
+        """
         p = output.movedim(self.class_axis, -1).softmax(-1)
         mixed = torch.special.entr(over_draws.mean(p, weights)).sum(-1)
         parts = over_draws.mean(torch.special.entr(p).sum(-1), weights)

@@ -8,7 +8,7 @@ a net           the step         65536 s + 0             SAMPLE, WEIGHTS        
                 step of a game   0x7FFF0000              BANDIT_BATCH               the minibatches of its updates
                                  0x7FFF0001              BANDIT_POLICY              what a policy decides by lot
                                  0x7FFF0100 + 256 s + i  BANDIT_DRAWS               draw s of the weights
-                the epoch        0x7FFFFFFF              ORDER                      the order of the rows
+                the epoch        0x7FFFFFFF              ORDER                      the order of the rows, shuffled
 a draw          0                0 + i                   DRAW                       its weights; of dropout, mask i
 an episode      0                0                       BANDIT_CONTEXTS            which context comes
                                  1                       BANDIT_REWARDS             what each action would pay
