@@ -22,6 +22,8 @@ from typing import Any
 import pytest
 import torch
 
+import doxa
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
 
@@ -100,13 +102,18 @@ def ids(page: Path) -> str:
 
 
 @pytest.fixture
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of its own, no data but what comes along, and a terminal of one width."""
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder of its own, no data but what comes along, a terminal of one width, and rooms as they are."""
     data = tmp_path / "data"
     data.mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DOXA_DATA", str(data))
     monkeypatch.setenv("COLUMNS", "100")
+    tables = [(room.TABLE, dict(room.TABLE)) for room in (doxa.priors, doxa.likelihoods, doxa.learners)]
+    yield
+    for table, before in tables:  # without what a page has registered
+        table.clear()
+        table.update(before)
 
 
 def page_namespace(page: Path) -> dict[str, Any]:
