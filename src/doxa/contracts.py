@@ -16,6 +16,7 @@ from doxa.weights.probe import Uses
 __all__ = [
     "Batch",
     "Centre",
+    "ClosedFormPrior",
     "Draw",
     "Estimate",
     "Inputs",

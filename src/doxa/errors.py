@@ -77,6 +77,13 @@ def require_positive(name: str, value: Any) -> None:
         raise BadInput(f"{name} must be a positive, finite number; got {value!r}")
 
 
+def require_positive_number(name: str, value: Any) -> None:
+    """Refuse what is not one finite number above zero, a tensor among them."""
+    if hasattr(value, "amin"):
+        raise BadInput(f"{name} must be one number for all weights; got a tensor of shape {tuple(value.shape)}")
+    require_positive(name, value)
+
+
 def require_from_zero(name: str, value: Any) -> None:
     """Refuse what is not a finite number from zero up."""
     if not (isinstance(value, Real) and 0 <= float(value) < float("inf")):

@@ -16,6 +16,7 @@ import doxa
 from doxa import collectors, learners, likelihoods, noise, priors
 from doxa.errors import BadInput, BrokenFile, Diverged, Interrupted
 from laws.test_fleets import KEYS, Interrupting, close, net, rows
+from zoo import CASES
 
 LOCAL = learners.variational(priors.gaussian(1.0), noise.local)
 
@@ -368,3 +369,52 @@ def test_a_learner_derived_from_another_is_a_program_of_its_own() -> None:
         alone = doxa.fit(net(), rows(), learner=learner, **KEYS)
         close(belief, alone)
     assert not torch.equal(beliefs[0].posterior.mean, beliefs[1].posterior.mean)
+
+
+class ThreeBells:
+    """A plain prior with a few numbers of its own, which are not one for each weight."""
+
+    def __init__(self, component_scales) -> None:
+        self.component_scales = component_scales
+
+    def _log_parts(self, w):
+        scales = torch.as_tensor(self.component_scales, dtype=w.dtype)
+        return -0.5 * (w[..., None] / scales).square() - scales.log()
+
+    def log_prob(self, w):
+        return self._log_parts(w).logsumexp(-1) - 2.01753
+
+    def grad_log_prob(self, w):
+        scales = torch.as_tensor(self.component_scales, dtype=w.dtype)
+        return -(self._log_parts(w).softmax(-1) / scales.square()).sum(-1) * w
+
+
+@pytest.mark.parametrize("kind", [noise.shared, noise.local, noise.flipout], ids=lambda kind: kind.name)
+def test_a_tensor_of_a_prior_is_cut_only_where_it_has_a_number_for_each_weight(kind) -> None:
+    case = CASES["tied_embedding"]  # weights with the noise and weights that fall back, in turn
+    beliefs = []
+    for scales in (torch.tensor([0.1, 0.5, 2.0]), (0.1, 0.5, 2.0)):
+        learner = learners.variational(ThreeBells(scales), kind)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            beliefs.append(doxa.fit(case.net(), case.data(12), learner=learner, **{**KEYS, "batch_size": 6}))
+    assert torch.equal(beliefs[0].posterior.mean, beliefs[1].posterior.mean)
+    assert torch.equal(beliefs[0].posterior.rho, beliefs[1].posterior.rho)
+
+
+class MadeAnew:
+    """A plain learner whose prior is another object each time it is asked for."""
+
+    def __init__(self, strength: float) -> None:
+        self.strength = strength
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(learners.variational(priors.gaussian(self.strength)), name)
+
+
+def test_priors_that_are_made_when_they_are_asked_for_are_each_member_s_own() -> None:
+    fleet_learners = [MadeAnew(strength) for strength in (0.1, 1.0, 10.0)]
+    beliefs = doxa.fleet(net(), rows(), learners=fleet_learners, seeds=[1, 1, 1], **KEYS)
+    for belief, learner in zip(beliefs, fleet_learners, strict=True):
+        alone = doxa.fit(net(), rows(), learner=learner, seed=1, **KEYS)
+        assert belief.record.history[-1]["kl"] == pytest.approx(alone.record.history[-1]["kl"], rel=1e-3)

@@ -13,6 +13,7 @@ import torch
 from scipy import integrate
 
 from doxa import priors
+from doxa.errors import BadInput
 from doxa.flat import GaussianGradientInputs, PriorGradientKind, ScalePullback, mean_and_rho_gradients, mixture_slope
 from doxa.nets import mlp
 from doxa.posteriors import MeanField
@@ -256,3 +257,11 @@ def test_slopes_of_several_mixtures_at_once_are_those_of_each() -> None:
     slopes = mixture_slope(w, *coefficients.split(1, dim=1))
     for row, weights, prior in zip(slopes, w, mixtures, strict=True):
         torch.testing.assert_close(row, prior.grad_log_prob(weights), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make", [priors.laplace, lambda t: priors.student_t(3.0, t), lambda t: priors.scale_mixture(0.5, t)]
+)
+def test_a_prior_with_one_scale_refuses_one_for_each_weight(make) -> None:
+    with pytest.raises(BadInput, match=r"one number for all weights; got a tensor of shape \(5,\)"):
+        make(torch.ones(5))

@@ -11,9 +11,9 @@ second has one of three forms. For a Gaussian prior N(c, 1/τ) it is τ((m − c
 
     ∂KL/∂m = τ (m − c),   ∂KL/∂s = τ s − 1/s
 
-For another prior with a closed KL `posteriors/divergence.py` adds the slopes. For any other one they are taken at a
-draw, −(log p)′(w) and −(log p)′(w) ε: with shared noise at the draw that the net ran on, so that g − λ (log p)′(w) is
-pulled back as one gradient, and with a rule, where no weights were drawn, at one of the prior's own.
+Another prior with a closed KL adds the slopes itself (`add_kl_slopes`). For any other one they are taken at a draw,
+−(log p)′(w) and −(log p)′(w) ε: with shared noise at the draw that the net ran on, so that g − λ (log p)′(w) is pulled
+back as one gradient, and with a rule, where no weights were drawn, at one of the prior's own.
 
 Where a step is one pass, one draw or all draws side by side, nothing of this is stored: a recipe of what it is made of
 goes to the stepper, which may work it out while it steps. Several passes add up their gradients by mean and scale.
@@ -78,8 +78,10 @@ class VariationalGradient:
         self.learner, self.problem = fleet[0], problem.without_starts()
         self.nets = len(fleet)
         layout = problem.layout
-        self.prior_ids = [id(learner.prior) for learner in fleet]
-        self.priors = [bind_prior(learner.prior, layout, problem.start[0]) for learner in fleet]
+        # Kept, so that no two of them can have one id: a learner's prior may be made anew each time it is asked for.
+        self.given_priors = [learner.prior for learner in fleet]
+        self.prior_ids = [id(prior) for prior in self.given_priors]
+        self.priors = [bind_prior(prior, layout, problem.start[0]) for prior in self.given_priors]
         starts = [
             learner.posterior.start(layout, problem.start[k], problem.seeds[k]) for k, learner in enumerate(fleet)
         ]
@@ -106,6 +108,11 @@ class VariationalGradient:
             or random_mean.numel() < REGENERATE_NOISE_FROM
             or not can_regenerate_noise(self.mean),
         )
+        # Of every segment, by its first weight, the nets' priors of just its weights.
+        self.segment_priors = {
+            segment.span.start: [slice_prior(prior, segment.span, layout.random) for prior in self.priors]
+            for segment in self.leaves.segments
+        }
         has_rule = self.leaves.has_rule
         sites = partial(noise_sites, problem.uses) if has_rule else None
         self.forward_backward = ForwardBackward(
@@ -218,9 +225,8 @@ class VariationalGradient:
         """d log p/dw of each net's prior at its weights [K, n]."""
         if self.mixture_coefficients is not None and w.is_cuda:  # all of them at once; a CPU has a kernel for each
             return mixture_slope(w, *self.mixture_coefficients.split(1, dim=1))
-        return torch.stack(
-            [slice_prior(prior, segment.span).grad_log_prob(row) for prior, row in zip(self.priors, w, strict=True)]
-        )
+        priors = self.segment_priors[segment.span.start]
+        return torch.stack([prior.grad_log_prob(row) for prior, row in zip(priors, w, strict=True)])
 
     @torch.no_grad()
     def slopes(self, context: StepContext, prior: bool = True) -> list[Recipe]:
@@ -251,7 +257,7 @@ class VariationalGradient:
         if self.closed_form is None and self.prior_gradients.kind is PriorGradientKind.NONE:
             raise BadInput(
                 f"the slopes of {type(self.priors[0]).__name__} are taken at the draws that the nets run on, and "
-                "cannot be left out afterwards; use a Gaussian or Laplace prior with this optimiser"
+                "cannot be left out afterwards; use a prior with a closed KL, such as a Gaussian, with this optimiser"
             )
         return context._replace(kl_weight=torch.zeros_like(context.kl_weight))
 
@@ -286,11 +292,9 @@ class VariationalGradient:
             return
         for segment in self.leaves.segments:
             scale = self._scale(segment)
-            for k, prior in enumerate(self.priors):
+            for k, prior in enumerate(self.segment_priors[segment.span.start]):
                 rows = segment.mean[k], scale[k], context.kl_weight[k]
-                part = closed_form(slice_prior(prior, segment.span))
-                assert part is not None
-                part.add_kl_slopes(*rows, self.by_mean[k, segment.span], self.by_scale[k, segment.span])
+                prior.add_kl_slopes(*rows, self.by_mean[k, segment.span], self.by_scale[k, segment.span])
 
     def _grouped_gradients(self, context: StepContext, prior: bool) -> tuple[Tensor, Tensor]:
         """The gradients by mean [K, R] and by rho [K, G], one rho a group."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Centre
-from doxa.errors import require_positive
+from doxa.errors import require_positive_number
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Laplace:
     centre: Centre = 0.0
 
     def __post_init__(self) -> None:
-        require_positive("scale", self.scale)
+        require_positive_number("scale", self.scale)
 
     def log_prob(self, w: Tensor) -> Tensor:
         return -(w - self.centre).abs() / self.scale - math.log(2 * self.scale)
@@ -44,7 +44,7 @@ class Laplace:
     def add_kl_slopes(
         self, mean: Tensor, scale: Tensor, weight: float | Tensor, by_mean: Tensor, by_scale: Tensor
     ) -> None:
-        z = (mean - self.centre) / scale
+        z = (mean - self.centre) / scale.clamp_min(torch.finfo(scale.dtype).tiny)
         by_mean += torch.erf(z * math.sqrt(0.5)).mul_(weight / self.scale)
         by_scale += z.square_().mul_(-0.5).exp_().mul_(weight * math.sqrt(2 / math.pi) / self.scale)
 

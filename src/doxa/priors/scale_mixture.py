@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Centre
-from doxa.errors import BadInput, require_positive
+from doxa.errors import BadInput, require_positive_number
 from doxa.flat import mixture_slope
 
 
@@ -33,8 +33,8 @@ class ScaleMixture:
             raise BadInput(
                 f"share must lie strictly between 0 and 1, got {self.share}; use priors.gaussian for one part"
             )
-        require_positive("wide", self.wide)
-        require_positive("narrow", self.narrow)
+        require_positive_number("wide", self.wide)
+        require_positive_number("narrow", self.narrow)
         if self.narrow >= self.wide:
             raise BadInput(f"narrow ({self.narrow}) must be smaller than wide ({self.wide})")
 

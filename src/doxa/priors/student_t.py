@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from doxa.contracts import Centre
-from doxa.errors import require_positive
+from doxa.errors import require_positive_number
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class StudentT:
     centre: Centre = 0.0
 
     def __post_init__(self) -> None:
-        require_positive("degrees", self.degrees)
-        require_positive("scale", self.scale)
+        require_positive_number("degrees", self.degrees)
+        require_positive_number("scale", self.scale)
 
     def log_prob(self, w: Tensor) -> Tensor:
         nu = self.degrees

@@ -278,12 +278,14 @@ def bind_prior(prior: Any, layout: Layout, start: Tensor) -> Any:
     return _replace_fields(prior, bound) if bound else prior
 
 
-def slice_prior(prior: Any, span: slice) -> Any:
-    """The prior of a stretch of the random weights: its per-weight fields, if any, cut to the span."""
+def slice_prior(prior: Any, span: slice, random: int) -> Any:
+    """The prior of a stretch of the random weights: fields with a number for each of them, if any, cut to the span."""
     is_dataclass = dataclasses.is_dataclass(prior)
     names = [f.name for f in dataclasses.fields(prior)] if is_dataclass else list(getattr(prior, "__dict__", ()))
     sliced = {
-        name: value[span] for name in names if isinstance(value := getattr(prior, name), Tensor) and value.dim() == 1
+        name: value[span]
+        for name in names
+        if isinstance(value := getattr(prior, name), Tensor) and value.shape == (random,)
     }
     return _replace_fields(prior, sliced) if sliced and not isinstance(prior, type) else prior
 
