@@ -27,8 +27,8 @@ from doxa.collectors.last import Last
 from doxa.contracts import Moment, Problem
 from doxa.errors import BadInput
 from doxa.gradients.point import PointGradient
-from doxa.kernels import over_draws
 from doxa.learners.point import Point
+from doxa.likelihoods import over_draws
 from doxa.runs import Plan
 
 ROOT = Path(__file__).parents[1]

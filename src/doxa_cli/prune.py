@@ -45,8 +45,8 @@ def prune(
     """
     say = note_printer(quiet)
     from doxa.judge.summary import skill_and_nll
-    from doxa.kernels.threads import limit_threads
     from doxa.runs import open_run, prune_run
+    from doxa.training.threads import limit_threads
 
     unpruned = open_run(run)
     rows = load_rows(unpruned, source, encoding, say)

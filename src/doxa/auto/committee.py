@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Likelihood
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 from doxa.posteriors.mixture import Mixture
 from doxa.predict.belief import Belief
 from doxa.random.keys import generator

@@ -27,7 +27,6 @@ from doxa.engine.feed import InMemoryFeed
 from doxa.engine.members import Members, repeat_per_net
 from doxa.engine.run import Calendar, Run, training_context
 from doxa.errors import BadInput, Interrupted, require_whole
-from doxa.kernels.threads import limit_threads
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
 from doxa.random.keys import seed_of
@@ -37,6 +36,7 @@ from doxa.terminal.interrupt import gentle_interrupt
 from doxa.terminal.progress import Progress
 from doxa.training.members import Member, net_keys, require_training_arguments
 from doxa.training.problem import build_problem, to_device
+from doxa.training.threads import limit_threads
 from doxa.weights.layout import lay_out
 
 STATE = "doxa.bandits"  # the kind of its checkpoints

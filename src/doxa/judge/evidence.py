@@ -22,7 +22,7 @@ from doxa.judge.pruning import FRACTIONS, pruning_curve, relevance_histogram
 from doxa.judge.recalibration import interval, interval_levels
 from doxa.judge.robustness import robustness
 from doxa.judge.verdict import judge
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 from doxa.predict.belief import Belief
 from doxa.predict.draws import Draws
 from doxa.predict.sweep import prototype_of

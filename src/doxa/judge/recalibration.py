@@ -10,7 +10,7 @@ from torch import Tensor
 
 from doxa.errors import BadInput
 from doxa.judge.metrics.checks import require_level
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 from doxa.predict.draws import Draws
 
 KNOTS = 101  # at most; denser towards the ends, where a level matters most

@@ -8,7 +8,7 @@ from doxa.judge.metrics.labels import probability_function
 from doxa.judge.metrics.predictive_density import lppd
 from doxa.judge.metrics.regression import rmse
 from doxa.judge.metrics.scores import error
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 from doxa.predict.draws import Draws
 
 

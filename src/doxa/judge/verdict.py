@@ -23,7 +23,7 @@ from doxa.judge.metrics.regression import coverage, rmse, width
 from doxa.judge.metrics.scores import brier, error
 from doxa.judge.metrics.shift import auroc, fpr95
 from doxa.judge.recalibration import interval
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 from doxa.predict.belief import Belief
 from doxa.predict.draws import Draws
 from doxa.predict.sweep import prototype_of

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from doxa.errors import BadInput
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 from doxa.likelihoods.example import Example
 
 

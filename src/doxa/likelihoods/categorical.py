@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from doxa.errors import BadInput
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 from doxa.likelihoods.example import Example
 
 

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from doxa.errors import BadInput, require_positive
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 from doxa.likelihoods.example import Example
 from doxa.random.keys import generator
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from doxa.contracts import Likelihood
 from doxa.errors import BadInput
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from doxa import noise
 from doxa.auto import KL_WEIGHTS, RATE, choose, folds
 from doxa.errors import BadInput, shorten
 from doxa.judge.evidence import evidence
-from doxa.kernels.threads import ROWS, limit_threads
 from doxa.predict.belief import Belief
 from doxa.results import write_result
 from doxa.runs.folder import BELIEF, RESULT, RUN, SavedRun, open_run, read_spec, write_familiarity, write_spec
@@ -27,6 +26,7 @@ from doxa.runs.parsing import build_member, parse_literal
 from doxa.runs.plan import Plan
 from doxa.runs.training_data import TrainingData
 from doxa.training.fit import fit
+from doxa.training.threads import ROWS, limit_threads
 from doxa.weights.batch_norm import has_batch_norm
 
 EPOCHS, STEPS = 20, 4000  # at least, of a learner that is named, unless said otherwise

@@ -18,12 +18,12 @@ from doxa import data
 from doxa.data.tabular import Tabular
 from doxa.errors import BadInput, shorten
 from doxa.judge.recalibration import interval
-from doxa.kernels.threads import limit_threads
 from doxa.predict.draws import Draws
 from doxa.runs.folder import SavedRun
 from doxa.runs.training_data import TrainingData, as_table, binary_targets, load_training_data, require_known_source
 from doxa.storage.disk import atomic_write
 from doxa.tables import MAX_DEVIATIONS, Table, Target, as_words, class_labels, read, take_rows, target_values
+from doxa.training.threads import limit_threads
 
 ROWS = 20_000  # at a time
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from doxa.errors import BadInput
 from doxa.judge.evidence import evidence
-from doxa.kernels.threads import limit_threads
 from doxa.results import write_result
 from doxa.runs.folder import BELIEF, RESULT, TABLE, SavedRun, open_run, write_spec
+from doxa.training.threads import limit_threads
 from doxa.weights.batch_norm import has_batch_norm
 
 

@@ -11,7 +11,7 @@ from doxa.contracts import Estimate
 from doxa.errors import BadInput
 from doxa.judge.metrics.checks import require_no_nan, require_not_empty
 from doxa.judge.metrics.predictive_density import standard_error
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 
 PAIRS = 1 << 22  # pairs of draws worked on at a time: 32 MB a tensor in float64
 

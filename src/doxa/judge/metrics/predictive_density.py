@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from doxa.judge.metrics.checks import require_log_prob
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 
 
 def lppd(log_p: Tensor, weights: Tensor | None = None) -> Tensor:

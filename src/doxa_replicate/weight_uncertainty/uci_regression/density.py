@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from doxa.kernels import over_draws
+from doxa.likelihoods import over_draws
 from doxa.predict.draws import Draws
 
 GRID_STD = 1 / math.sqrt(12)  # the standard deviation of what is lost by rounding to a grid, in steps of it
