@@ -23,7 +23,7 @@ PICTURE = ROOT / "docs" / "images" / "rooms.svg"
 # The six free places of the sentence, and what a learner is made of.
 SENTENCE = {"nets", "priors", "posteriors", "likelihoods", "noise", "learners", "judge", "kl_weights", "rates"}
 ENGINE = {"engine", "gradients", "optimisers", "collectors"}
-ASIDE = {"__init__", "errors", "registry", "version"}  # known by everybody, or knowing everybody
+ASIDE = {"__init__", "errors", "moved", "registry", "version"}  # known by everybody, or knowing everybody
 
 WIDTH, ROW, HEIGHT, PAD, GAP, LETTER = 960, 58, 30, 16, 14, 7.3  # pixels
 
@@ -43,16 +43,16 @@ STYLE = """
 """
 
 
-def reduced(known: dict[str, set[str]]) -> dict[str, set[str]]:
+def reduce_transitively(imports: dict[str, set[str]]) -> dict[str, set[str]]:
     """The transitive reduction of an acyclic graph: only the arrows that no longer path stands for."""
 
     @cache
-    def reached(room: str) -> frozenset[str]:
-        return frozenset().union(*({below} | reached(below) for below in known[room]))
+    def reachable(room: str) -> frozenset[str]:
+        return frozenset().union(*({below} | reachable(below) for below in imports[room]))
 
     return {
-        room: {one for one in below if not any(one in reached(other) for other in below if other != one)}
-        for room, below in known.items()
+        room: {one for one in below if not any(one in reachable(other) for other in below if other != one)}
+        for room, below in imports.items()
     }
 
 
@@ -66,57 +66,57 @@ class Graph:
 
     rows: list[list[str]]
     lines: list[list[str]]
-    beside: dict[str, list[str]]
+    neighbours: dict[str, list[str]]
 
     @staticmethod
-    def of(known: dict[str, set[str]]) -> Graph:
+    def of(imports: dict[str, set[str]]) -> Graph:
         @cache
         def depth(room: str) -> int:
-            return 1 + max((depth(above) for above, below in known.items() if room in below), default=-1)
+            return 1 + max((depth(above) for above, below in imports.items() if room in below), default=-1)
 
-        rows: list[list[str]] = [[] for _ in range(1 + max(map(depth, known)))]
-        for room in sorted(known):
+        rows: list[list[str]] = [[] for _ in range(1 + max(map(depth, imports)))]
+        for room in sorted(imports):
             rows[depth(room)].append(room)
         lines = []
-        for room, below in sorted(reduced(known).items()):
+        for room, below in sorted(reduce_transitively(imports).items()):
             for other in sorted(below):
-                passed = {storey: f"{room}>{other}>{storey}" for storey in range(depth(room) + 1, depth(other))}
-                for storey, station in passed.items():
+                stations = {storey: f"{room}>{other}>{storey}" for storey in range(depth(room) + 1, depth(other))}
+                for storey, station in stations.items():
                     rows[storey].append(station)
-                lines.append([room, *passed.values(), other])
-        beside: dict[str, list[str]] = {}
+                lines.append([room, *stations.values(), other])
+        neighbours: dict[str, list[str]] = {}
         for line in lines:
             for upper, lower in pairwise(line):
-                beside.setdefault(upper, []).append(lower)
-                beside.setdefault(lower, []).append(upper)
-        return Graph(rows, lines, beside)
+                neighbours.setdefault(upper, []).append(lower)
+                neighbours.setdefault(lower, []).append(upper)
+        return Graph(rows, lines, neighbours)
 
-    def placed(self) -> dict[str, float]:
+    def positions(self) -> dict[str, float]:
         """The middle of every station: near what it is joined to. Sugiyama, Tagawa & Toda (1981)."""
-        place = {room: WIDTH * (i + 1) / (len(row) + 1) for row in self.rows for i, room in enumerate(row)}
+        x_of = {room: WIDTH * (i + 1) / (len(row) + 1) for row in self.rows for i, room in enumerate(row)}
 
-        def wished(room: str) -> float:
-            return mean([place[room], *(place[other] for other in self.beside.get(room, []))])
+        def target_x(room: str) -> float:
+            return mean([x_of[room], *(x_of[other] for other in self.neighbours.get(room, []))])
 
         for _ in range(30):  # first the order, in even steps
             for row in self.rows:
-                row.sort(key=wished)
-                place |= {room: WIDTH * (i + 1) / (len(row) + 1) for i, room in enumerate(row)}
+                row.sort(key=target_x)
+                x_of |= {room: WIDTH * (i + 1) / (len(row) + 1) for i, room in enumerate(row)}
         for _ in range(60):  # then the places, with the order as it is
             for row in self.rows:
-                place |= _apart(row, [wished(room) for room in row])
-        first = min(place[room] - width(room) / 2 for room in place)
-        return {room: x - first + PAD for room, x in place.items()}
+                x_of |= _spread(row, [target_x(room) for room in row])
+        leftmost = min(x_of[room] - width(room) / 2 for room in x_of)
+        return {room: x - leftmost + PAD for room, x in x_of.items()}
 
 
 def width(room: str) -> float:
     return 2.0 if ">" in room else len(room) * LETTER + 2 * PAD
 
 
-def _apart(row: list[str], wished: list[float]) -> dict[str, float]:
-    """Places near those wished for, in the same order, with room between neighbours."""
+def _spread(row: list[str], targets: list[float]) -> dict[str, float]:
+    """Places near their targets, in the same order, with room between neighbours."""
     least = [(width(a) + width(b)) / 2 + GAP for a, b in pairwise(row)]
-    right, left = [*wished], [*wished]
+    right, left = [*targets], [*targets]
     for i, gap in enumerate(least, 1):
         right[i] = max(right[i], right[i - 1] + gap)
     for i in range(len(row) - 2, -1, -1):
@@ -124,17 +124,18 @@ def _apart(row: list[str], wished: list[float]) -> dict[str, float]:
     return {room: (a + b) / 2 for room, a, b in zip(row, left, right, strict=True)}
 
 
-def drawn(known: dict[str, set[str]]) -> str:
+def render_svg(imports: dict[str, set[str]]) -> str:
     """The picture as SVG."""
-    graph = Graph.of(known)
-    place, storey = graph.placed(), {room: number for number, row in enumerate(graph.rows) for room in row}
-    boxes = {room: (place[room], PAD + storey[room] * ROW) for room in place}  # middle, top
-    wide = max(x + width(room) / 2 for room, x in place.items()) + PAD
+    graph = Graph.of(imports)
+    x_of, storey = graph.positions(), {room: number for number, row in enumerate(graph.rows) for room in row}
+    boxes = {room: (x_of[room], PAD + storey[room] * ROW) for room in x_of}  # middle, top
+    right_edge = max(x + width(room) / 2 for room, x in x_of.items()) + PAD
+    height = len(graph.rows) * ROW + PAD
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {len(graph.rows) * ROW + PAD}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right_edge:.0f} {height}" role="img">',
         "<title>The rooms of Doxa: each stands above all that it imports</title>",
         f"<style>{STYLE}</style>",
-        *(_line([boxes[station] for station in line]) for line in graph.lines),
+        *(_draw_line([boxes[station] for station in line]) for line in graph.lines),
     ]
     for room, (x, y) in sorted(boxes.items()):
         if ">" in room:
@@ -147,7 +148,7 @@ def drawn(known: dict[str, set[str]]) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _line(stations: list[tuple[float, float]]) -> str:
+def _draw_line(stations: list[tuple[float, float]]) -> str:
     """A line through the middles of its stations."""
     x, y = stations[0]
     y += HEIGHT
@@ -164,18 +165,18 @@ def _line(stations: list[tuple[float, float]]) -> str:
 
 def rooms(source: Path) -> dict[str, set[str]]:
     """Every room of the library with the rooms that it imports."""
-    known = {room: set(below) - ASIDE for room, below in arrows(source).items() if room not in ASIDE}
-    for room in set().union(*known.values()) - set(known):
-        known[room] = set()
+    imports = {room: set(below) - ASIDE for room, below in arrows(source).items() if room not in ASIDE}
+    for room in set().union(*imports.values()) - set(imports):
+        imports[room] = set()
     folders = {path.parent.name for path in (source / "doxa").glob("*/__init__.py")}
-    return {room: known.get(room, set()) for room in folders | set(known)}
+    return {room: imports.get(room, set()) for room in (folders | set(imports)) - ASIDE}
 
 
 def main() -> int:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--check", action="store_true", help="say whether the picture is up to date; write nothing")
-    picture = drawn(rooms(ROOT / "src"))
-    if words.parse_args().check:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="say whether the picture is up to date; write nothing")
+    picture = render_svg(rooms(ROOT / "src"))
+    if parser.parse_args().check:
         return 0 if PICTURE.exists() and PICTURE.read_text() == picture else 1
     PICTURE.write_text(picture)
     print(PICTURE.relative_to(ROOT))

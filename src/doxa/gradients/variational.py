@@ -118,12 +118,21 @@ class VariationalGradient:
         self.forward_backward = ForwardBackward(
             self.problem, self.leaves.first, self.leaves.second, sites, self.learner.noise.rule, vectorized
         )
+        self._choose_prior_gradients()
+        self.point_gradient: Tensor | None = None  # what several samples add up to, by the point estimates
+        self.buffers = {k: b.clone() for k, b in problem.buffers.items()}
+        self.noise = noise_by_weight(layout, problem.uses, self.learner.noise)
+        self.eager = why_eager(problem)
+
+    def _choose_prior_gradients(self) -> None:
+        """Who works the prior's slopes out: a kernel, the prior in closed form, or the prior at the draws."""
+        random = self.problem.layout.random
         self.closed_form = closed_form(self.priors[0])
-        prior_gradients = prior_gradients_of(self.priors, layout.random, self.mean)
+        prior_gradients = prior_gradients_of(self.priors, random, self.mean)
         single_pass = self.draws_per_pass == self.learner.samples
         # A mixture's slope is taken at the draw that the net ran on, which local noise does not have.
         kernel_knows_prior = prior_gradients.kind is not PriorGradientKind.MIXTURE or (
-            not has_rule and single_pass and self.groups is None
+            not self.leaves.has_rule and single_pass and self.groups is None
         )
         self.prior_gradients = prior_gradients if kernel_knows_prior else PriorGradients()
         self.mixture_coefficients = (
@@ -133,11 +142,8 @@ class VariationalGradient:
             single_pass and self.groups is None and self.prior_gradients.kind is not PriorGradientKind.NONE
         )
         if not self.direct_gradients:
+            random_mean = self.mean[:, :random]
             self.by_mean, self.by_scale = torch.zeros_like(random_mean), torch.zeros_like(random_mean)
-        self.point_gradient: Tensor | None = None  # what several samples add up to, by the point estimates
-        self.buffers = {k: b.clone() for k, b in problem.buffers.items()}
-        self.noise = noise_by_weight(layout, problem.uses, self.learner.noise)
-        self.eager = why_eager(problem)
 
     def evaluate(self, batch: Batch, context: StepContext) -> Tensor:
         if self.groups is not None:
