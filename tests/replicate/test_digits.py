@@ -12,9 +12,10 @@ from torch import nn
 import doxa
 from doxa.predict.belief import Belief
 from doxa_replicate import ReplicationOptions
-from doxa_replicate.weight_uncertainty.digits import cells, pruning
-from doxa_replicate.weight_uncertainty.digits.attacks import gradient_signs
-from doxa_replicate.weight_uncertainty.digits.cells import FRACTIONS, predicting_belief, weight_statistics
+from doxa_replicate.weight_uncertainty.digits import pruning
+from doxa_replicate.weight_uncertainty.digits.trainings import cells
+from doxa_replicate.weight_uncertainty.digits.trainings.attacks import gradient_signs
+from doxa_replicate.weight_uncertainty.digits.trainings.cells import FRACTIONS, predicting_belief, weight_statistics
 
 
 def train_belief(net: nn.Module, learner: Any, epochs: int = 1) -> Belief:

@@ -10,7 +10,6 @@ from torch import Tensor
 import doxa
 from doxa.data.sets.curve import curve
 from doxa_replicate.over_seeds import format_with_error, standard_error, summary
-from doxa_replicate.weight_uncertainty.curve import learning_mixture
 from doxa_replicate.weight_uncertainty.curve.measures import (
     band_widths,
     coverage,
@@ -20,6 +19,7 @@ from doxa_replicate.weight_uncertainty.curve.measures import (
     thin_curve,
     variance_of_differences,
 )
+from doxa_replicate.weight_uncertainty.curve.priors import learning_mixture
 from doxa_replicate.weight_uncertainty.curve.trainings import TRAIN_SIZE, CurveSetting
 from doxa_replicate.weight_uncertainty.local_reparameterisation import adam_and_sgd
 from doxa_replicate.weight_uncertainty.local_reparameterisation.held_still import FrozenBelief

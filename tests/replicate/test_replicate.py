@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
@@ -11,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import doxa_replicate
 from doxa.errors import BadInput
 from doxa_replicate import FAIL, OPEN, PASS, TABLE, Artefact, Claim, ReplicationOptions, perform, write
 from doxa_replicate.charts import panel
@@ -27,6 +29,38 @@ def test_a_replication_says_what_it_is(name: str) -> None:
     assert artefact.requirements
     assert all(duration for duration in artefact.durations)
     assert len({claim.name for claim in artefact.claims}) == len(artefact.claims)
+
+
+def test_no_module_imports_an_artefact() -> None:
+    """What two figures share stands in a library, so that either can be changed or taken away alone."""
+    root = Path(doxa_replicate.__file__).parent
+    trees = {module_name(root, path): ast.parse(path.read_text(encoding="utf-8")) for path in root.rglob("*.py")}
+    artefacts = {name for name, tree in trees.items() if defines_artefact(tree)}
+    assert len(artefacts) == len(TABLE)
+    imports = [(name, target) for name, tree in trees.items() for target in sorted(imported_names(tree))]
+    assert [f"{name} -> {target}" for name, target in imports if target in artefacts - {name}] == []
+
+
+def module_name(root: Path, path: Path) -> str:
+    """The dotted name of a package's file."""
+    return ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def defines_artefact(tree: ast.Module) -> bool:
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    return any(isinstance(target, ast.Name) and target.id == "ARTEFACT" for target in targets)
+
+
+def imported_names(tree: ast.Module) -> set[str]:
+    """Whatever is imported anywhere in a module: modules, and what is taken from them, each by its dotted name."""
+    nodes = list(ast.walk(tree))
+    sources = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    assert not any(node.level for node in sources), "relative imports are not followed"
+    return (
+        {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        | {str(node.module) for node in sources}
+        | {f"{node.module}.{alias.name}" for node in sources for alias in node.names}
+    )
 
 
 @pytest.fixture(scope="module", params=TABLE)

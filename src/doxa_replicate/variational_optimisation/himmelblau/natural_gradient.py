@@ -18,8 +18,11 @@ from doxa_replicate.variational_optimisation.himmelblau.charts import (
     scale_chart,
     value_chart,
 )
-from doxa_replicate.variational_optimisation.himmelblau.plain_gradient import gradient_growth, growth_before_smallest
-from doxa_replicate.variational_optimisation.himmelblau.searches import final_values
+from doxa_replicate.variational_optimisation.himmelblau.searches import (
+    final_values,
+    gradient_growth,
+    growth_before_smallest,
+)
 
 MAX_NATURAL_END, LEAST_RATIO = 0.05, 10.0
 NARROW_SCALE = 0.1  # a smaller scale that stays, to compare with

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -19,7 +18,11 @@ from doxa_replicate.variational_optimisation.himmelblau.charts import (
     scale_chart,
     value_chart,
 )
-from doxa_replicate.variational_optimisation.himmelblau.searches import LEVEL_STEPS, SearchRates
+from doxa_replicate.variational_optimisation.himmelblau.searches import (
+    SearchRates,
+    gradient_growth,
+    growth_before_smallest,
+)
 
 FLOORS = (1e-2, 1e-4, 1e-6)
 
@@ -37,31 +40,6 @@ def run(options: ReplicationOptions) -> Numbers:
         "reached": [searches.lowest_level(record) for record in searches_record["seeds"]],
         "with_floor": {f"{floor:g}": searches.ends_with_floor(options, floor, rates) for floor in FLOORS},
     }
-
-
-def gradient_growth(searches_record: Mapping[str, Any]) -> list[float]:
-    """The norm of ∂U/∂mean where σ is first as small as it gets, over that of the first step; for each seed."""
-    return [
-        record["gradient"][smallest_scale_step(record)] / record["gradient"][0] for record in searches_record["seeds"]
-    ]
-
-
-def growth_before_smallest(searches_record: Mapping[str, Any]) -> list[float]:
-    """The same of the twenty steps that lead there, by their median."""
-    return [
-        median(
-            record["gradient"][max(0, smallest_scale_step(record) - LEVEL_STEPS) : smallest_scale_step(record)]
-            or [math.nan]
-        )
-        / record["gradient"][0]
-        for record in searches_record["seeds"]
-    ]
-
-
-def smallest_scale_step(record: Mapping[str, Any]) -> int:
-    """The first step with the smallest σ of all."""
-    step: int = record["scale"].index(min(record["scale"]))
-    return step
 
 
 def show(result: Mapping[str, Any]) -> Sequence[PageElement]:

@@ -1,4 +1,4 @@
-"""What the three searches of Himmelblau's function have in common: how they run, and at which rates."""
+"""What the three searches of Himmelblau's function have in common: how they run, at which rates, and how they end."""
 
 from __future__ import annotations
 
@@ -161,6 +161,31 @@ def final_values(searches_record: Mapping[str, Any]) -> list[float]:
 
 def _end_or_infinity(value: float | None) -> float:
     return math.inf if value is None else value  # JSON knows no infinity
+
+
+def gradient_growth(searches_record: Mapping[str, Any]) -> list[float]:
+    """The norm of ∂U/∂mean where σ is first as small as it gets, over that of the first step; for each seed."""
+    return [
+        record["gradient"][smallest_scale_step(record)] / record["gradient"][0] for record in searches_record["seeds"]
+    ]
+
+
+def growth_before_smallest(searches_record: Mapping[str, Any]) -> list[float]:
+    """The same of the twenty steps that lead there, by their median."""
+    return [
+        median(
+            record["gradient"][max(0, smallest_scale_step(record) - LEVEL_STEPS) : smallest_scale_step(record)]
+            or [math.nan]
+        )
+        / record["gradient"][0]
+        for record in searches_record["seeds"]
+    ]
+
+
+def smallest_scale_step(record: Mapping[str, Any]) -> int:
+    """The first step with the smallest σ of all."""
+    step: int = record["scale"].index(min(record["scale"]))
+    return step
 
 
 def floored_variance(floor: float) -> Coordinate:

@@ -10,7 +10,7 @@ from doxa_replicate.over_seeds import mean, summary
 from doxa_replicate.show import PageElement
 from doxa_replicate.weight_uncertainty.curve import trainings
 from doxa_replicate.weight_uncertainty.curve.bands import curves_chart
-from doxa_replicate.weight_uncertainty.curve.likelihood_noise import records_by_noise
+from doxa_replicate.weight_uncertainty.curve.compared_records import records_by_noise
 from doxa_replicate.weight_uncertainty.curve.measures import mean_curve
 from doxa_replicate.weight_uncertainty.curve.trainings import NOISE
 

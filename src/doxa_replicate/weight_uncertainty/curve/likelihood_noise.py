@@ -10,13 +10,8 @@ from doxa_replicate.over_seeds import summary
 from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.curve import trainings
 from doxa_replicate.weight_uncertainty.curve.bands import band_chart, band_fields, spread_caption
-from doxa_replicate.weight_uncertainty.curve.trainings import DEFAULT_PRIOR, NOISE, Records
-
-
-def records_by_noise(options: ReplicationOptions) -> Records:
-    """Records by the scale of the likelihood, all with the same prior."""
-    fleets = {"0.01": "likelihood 0.01", f"{NOISE:g}": "gaussian", "1": "likelihood 1"}
-    return {scale: trainings.belief_records(options, fleet)[f"{DEFAULT_PRIOR}"] for scale, fleet in fleets.items()}
+from doxa_replicate.weight_uncertainty.curve.compared_records import records_by_noise
+from doxa_replicate.weight_uncertainty.curve.trainings import DEFAULT_PRIOR
 
 
 def run(options: ReplicationOptions) -> Numbers:

@@ -8,9 +8,9 @@ from typing import Any
 from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
 from doxa_replicate.parts import cached_part
 from doxa_replicate.show import ImageGrid, PageElement
-from doxa_replicate.weight_uncertainty.digits.attacks import attacked_images, train_attacker
-from doxa_replicate.weight_uncertainty.digits.cells import attack_directions
-from doxa_replicate.weight_uncertainty.digits.rows import load_digits
+from doxa_replicate.weight_uncertainty.digits.trainings.attacks import attacked_images, train_attacker
+from doxa_replicate.weight_uncertainty.digits.trainings.cells import attack_directions
+from doxa_replicate.weight_uncertainty.digits.trainings.rows import load_digits
 
 RADII = (0.0, 0.05, 0.1, 0.2, 0.3)
 SHOWN_IMAGES = 4

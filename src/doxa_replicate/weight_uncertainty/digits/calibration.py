@@ -8,11 +8,11 @@ from typing import Any
 from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import format_number, mean, standard_error
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
-from doxa_replicate.weight_uncertainty.digits.cells import Cell
-from doxa_replicate.weight_uncertainty.digits.choice import cells_by_column
-from doxa_replicate.weight_uncertainty.digits.models import MODELS
-from doxa_replicate.weight_uncertainty.digits.rows import ROTATION
-from doxa_replicate.weight_uncertainty.digits.weight_histograms import MODEL_NAMES
+from doxa_replicate.weight_uncertainty.digits.score_tables import infinity_note
+from doxa_replicate.weight_uncertainty.digits.trainings.cells import Cell
+from doxa_replicate.weight_uncertainty.digits.trainings.choice import cells_by_column
+from doxa_replicate.weight_uncertainty.digits.trainings.models import COMPARED_MODELS, MODELS
+from doxa_replicate.weight_uncertainty.digits.trainings.rows import ROTATION
 
 DECIMAL_PLACES = {"error": 2, "nll": 3, "ece": 2, "ece_classwise": 2}
 ROW_SETS, SCORE_KINDS = {"clean": "test", "shifted": "shifted"}, ("top", "all classes")
@@ -30,7 +30,7 @@ OVERCONFIDENT = Claim(
 
 
 def run(options: ReplicationOptions) -> Numbers:
-    columns = cells_by_column(options, MODEL_NAMES)
+    columns = cells_by_column(options, COMPARED_MODELS)
     as_written = columns["as written"]
     seeds = [cell["seed"] for cell in as_written["plain"]]
     ece = {
@@ -102,11 +102,6 @@ def mean_of_known(values: Sequence[float | None]) -> float | None:
 
 def _top_bin_share(counts: Sequence[int]) -> float:
     return counts[-1] / sum(counts)
-
-
-def infinity_note(rows: Sequence[Sequence[str]]) -> str:
-    """What ∞ means, where it stands in a table."""
-    return "∞: some right answer had the probability 0 in single precision." if "∞" in str(rows) else ""
 
 
 def show(result: Mapping[str, Any]) -> Sequence[PageElement]:

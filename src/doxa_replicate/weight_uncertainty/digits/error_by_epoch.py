@@ -9,14 +9,13 @@ from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import mean
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.curve.measures import mean_curve
-from doxa_replicate.weight_uncertainty.digits.cells import WATCH_DRAWS, cells
-from doxa_replicate.weight_uncertainty.digits.mnist_error import score_row
-from doxa_replicate.weight_uncertainty.digits.models import MODELS
-from doxa_replicate.weight_uncertainty.digits.weight_histograms import MODEL_NAMES
+from doxa_replicate.weight_uncertainty.digits.score_tables import score_row
+from doxa_replicate.weight_uncertainty.digits.trainings.cells import WATCH_DRAWS, cells
+from doxa_replicate.weight_uncertainty.digits.trainings.models import COMPARED_MODELS, MODELS
 
 
 def run(options: ReplicationOptions) -> Numbers:
-    cells_by_model = {name: cells(options, name, 1200) for name in MODEL_NAMES}
+    cells_by_model = {name: cells(options, name, 1200) for name in COMPARED_MODELS}
     return {
         "settings": {"units": 1200, "draws": WATCH_DRAWS},
         "seeds": [cell["seed"] for cell in cells_by_model["plain"]],

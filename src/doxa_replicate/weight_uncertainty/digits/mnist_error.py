@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions, Verdict
-from doxa_replicate.over_seeds import format_with_error, mean, standard_error, summary
+from doxa_replicate.over_seeds import format_with_error, mean, standard_error
 from doxa_replicate.show import PageElement, ResultTable
-from doxa_replicate.weight_uncertainty.digits.cells import Cell, cells
-from doxa_replicate.weight_uncertainty.digits.choice import choose_recipe, chosen_cells
-from doxa_replicate.weight_uncertainty.digits.models import (
+from doxa_replicate.weight_uncertainty.digits.published import DOCUMENT_ERROR, ORIGINAL_ERROR
+from doxa_replicate.weight_uncertainty.digits.score_tables import score_row
+from doxa_replicate.weight_uncertainty.digits.trainings.cells import cells
+from doxa_replicate.weight_uncertainty.digits.trainings.choice import choose_recipe, chosen_cells
+from doxa_replicate.weight_uncertainty.digits.trainings.models import (
     AS_WRITTEN,
     BATCH,
     MODELS,
@@ -21,18 +23,6 @@ from doxa_replicate.weight_uncertainty.digits.models import (
     weight_count,
 )
 
-DOCUMENT_ERROR = {
-    "gaussian": (1.31, 1.19, 1.35),
-    "mixture": (1.42, 1.42, 1.45),
-    "plain": (1.95, 1.68, 1.83),
-    "dropout": (1.27, 1.41, 1.37),
-}
-ORIGINAL_ERROR = {
-    "gaussian": (1.82, 1.99, 2.02),
-    "mixture": (1.36, 1.34, 1.32),
-    "plain": (1.83, 1.84, 1.88),
-    "dropout": (1.51, 1.33, 1.36),
-}
 MAX_GAP = 0.2  # points
 BEATS_PLAIN = Claim(
     "C-WU-11", "A belief errs less on MNIST than a plain net", "error of the belief, prior N(0, 1), below at each width"
@@ -47,7 +37,6 @@ BEATS_MIXTURE = Claim(
     "A single Gaussian as prior beats the scale mixture, against the original paper",
     "error with N(0, 1) below that with the mixture at each width",
 )
-SCORE_NAMES = ("error", "nll", "ece")
 Rows = dict[str, dict[str, Any]]
 
 
@@ -118,16 +107,6 @@ def _error_gaps(rows: Rows, model: str, other_model: str) -> dict[str, list[floa
             for a, b in zip(errors_by_seed(rows, model, width), errors_by_seed(rows, other_model, width), strict=True)
         ]
         for width in WIDTHS
-    }
-
-
-def score_row(model_cells: Sequence[Cell]) -> dict[str, Any]:
-    """The scores of a net, mean and standard error over seeds."""
-    scores = {key: [cell["test"][key] for cell in model_cells] for key in (*SCORE_NAMES, "brier")}
-    return {
-        **{key: summary(v) | {"each": v} for key, v in scores.items()},
-        "train_nll": mean([cell["train_nll"] for cell in model_cells]),
-        "seeds": [cell["seed"] for cell in model_cells],
     }
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
 from doxa_replicate.show import PageElement, ResultTable
-from doxa_replicate.weight_uncertainty.digits.cells import cells
-from doxa_replicate.weight_uncertainty.digits.mnist_error import ORIGINAL_ERROR, score_row
-from doxa_replicate.weight_uncertainty.digits.models import MODELS, WIDTHS, narrow_priors
+from doxa_replicate.weight_uncertainty.digits.published import ORIGINAL_ERROR
+from doxa_replicate.weight_uncertainty.digits.score_tables import score_row
+from doxa_replicate.weight_uncertainty.digits.trainings.cells import cells
+from doxa_replicate.weight_uncertainty.digits.trainings.models import MODELS, WIDTHS, narrow_priors
 
 WAS_NARROW = Claim(
     "C-WU-28",

@@ -7,8 +7,8 @@ from typing import Any
 
 from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
 from doxa_replicate.show import PageElement
-from doxa_replicate.weight_uncertainty.digits.cells import cells
-from doxa_replicate.weight_uncertainty.digits.weight_histograms import histogram_elements, histograms
+from doxa_replicate.weight_uncertainty.digits.histograms import histogram_elements, histograms
+from doxa_replicate.weight_uncertainty.digits.trainings.cells import cells
 
 NAMES = ("gaussian", "mixture", "laplace")
 MAX_MIXTURE_RATIO, LAPLACE_TOLERANCE = 0.5, 0.25

@@ -9,9 +9,9 @@ from typing import Any
 from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions, Verdict
 from doxa_replicate.over_seeds import mean, standard_error, summary
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
-from doxa_replicate.weight_uncertainty.digits.cells import FRACTIONS, Cell, cells
-from doxa_replicate.weight_uncertainty.digits.choice import chosen_cells
-from doxa_replicate.weight_uncertainty.digits.models import MODELS, WIDTHS
+from doxa_replicate.weight_uncertainty.digits.trainings.cells import FRACTIONS, Cell, cells
+from doxa_replicate.weight_uncertainty.digits.trainings.choice import chosen_cells
+from doxa_replicate.weight_uncertainty.digits.trainings.models import MODELS, WIDTHS
 
 PRIORS = ("gaussian", "mixture")
 INDEX_OF_95 = FRACTIONS.index(0.95)

@@ -10,8 +10,8 @@ import numpy as np
 from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import mean
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
-from doxa_replicate.weight_uncertainty.digits.cells import FRACTIONS, Cell, cells
-from doxa_replicate.weight_uncertainty.digits.choice import cells_by_column
+from doxa_replicate.weight_uncertainty.digits.trainings.cells import FRACTIONS, Cell, cells
+from doxa_replicate.weight_uncertainty.digits.trainings.choice import cells_by_column
 
 LAYER_NAMES = ("first", "second", "output")
 OUTPUT_PRUNED_LEAST = Claim(

@@ -8,10 +8,9 @@ from typing import Any
 from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import format_number, mean, standard_error
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
-from doxa_replicate.weight_uncertainty.digits.calibration import infinity_note
-from doxa_replicate.weight_uncertainty.digits.choice import cells_by_column
-from doxa_replicate.weight_uncertainty.digits.models import MODELS
-from doxa_replicate.weight_uncertainty.digits.weight_histograms import MODEL_NAMES
+from doxa_replicate.weight_uncertainty.digits.score_tables import infinity_note
+from doxa_replicate.weight_uncertainty.digits.trainings.choice import cells_by_column
+from doxa_replicate.weight_uncertainty.digits.trainings.models import COMPARED_MODELS, MODELS
 
 LEAST_ACCURACY = 80.0
 ROBUST = Claim(
@@ -24,7 +23,7 @@ TITLES = {"transfer": "gradients of another net", "white_box": "gradients of the
 
 
 def run(options: ReplicationOptions) -> Numbers:
-    columns = cells_by_column(options, MODEL_NAMES)
+    columns = cells_by_column(options, COMPARED_MODELS)
     as_written = columns["as written"]
     seeds = [cell["seed"] for cell in as_written["plain"]]
     falls = {

@@ -11,13 +11,13 @@ from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.curve import trainings
 from doxa_replicate.weight_uncertainty.curve.bands import band_chart, band_fields, spread_caption
 from doxa_replicate.weight_uncertainty.curve.trainings import DEFAULT_PRIOR
+from doxa_replicate.weight_uncertainty.local_reparameterisation.priors import PRIORS
 
 LOWER_LPPD = Claim(
     "C-WU-10",
     "Local reparameterisation ends at a lower lppd",
     "lppd with local noise below that with shared noise, the prior being the same, for both scales",
 )
-PRIORS = ("0", "1")
 
 
 def run(options: ReplicationOptions) -> Numbers:

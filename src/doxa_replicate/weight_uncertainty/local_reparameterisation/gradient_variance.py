@@ -19,8 +19,8 @@ from doxa_replicate.parts import cached_part
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.curve import trainings
 from doxa_replicate.weight_uncertainty.curve.trainings import BATCH, TRAIN_SIZE, CurveSetting
-from doxa_replicate.weight_uncertainty.local_reparameterisation.band import PRIORS
 from doxa_replicate.weight_uncertainty.local_reparameterisation.held_still import FrozenBelief
+from doxa_replicate.weight_uncertainty.local_reparameterisation.priors import PRIORS
 
 BATCHES = (8, 16, 32, 64, 128, 256, 512, 1024)
 MAX_RATIO = 0.8

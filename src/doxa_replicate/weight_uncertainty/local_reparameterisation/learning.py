@@ -12,7 +12,7 @@ from doxa_replicate.weight_uncertainty.curve import trainings
 from doxa_replicate.weight_uncertainty.curve.bands import curves_chart
 from doxa_replicate.weight_uncertainty.curve.measures import mean_curve
 from doxa_replicate.weight_uncertainty.curve.trainings import CONVERGED
-from doxa_replicate.weight_uncertainty.local_reparameterisation.band import PRIORS
+from doxa_replicate.weight_uncertainty.local_reparameterisation.priors import PRIORS
 
 MAX_DIFFERENCE = 0.10
 NOT_SOONER = Claim(

@@ -9,16 +9,14 @@ from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
 from doxa_replicate.show import Chart, ChartLine, Dots, PageElement
 from doxa_replicate.weight_uncertainty.curve import trainings
 from doxa_replicate.weight_uncertainty.curve.bands import Y_LIMITS
+from doxa_replicate.weight_uncertainty.curve.compared_records import records_by_prior_kind
 from doxa_replicate.weight_uncertainty.curve.measures import INSIDE
-from doxa_replicate.weight_uncertainty.curve.trainings import DEFAULT_PRIOR
-
-BELIEFS = {"single Gaussian": ("gaussian", f"{DEFAULT_PRIOR}"), "scale mixture": ("mixture", "1, 6")}
 
 
 def run(options: ReplicationOptions) -> Numbers:
     draws_by_belief = {}
-    for name, (fleet, prior) in BELIEFS.items():
-        record = trainings.belief_records(options, fleet)[prior][0]
+    for name, rows in records_by_prior_kind(options).items():
+        record = rows[0]
         draws_by_belief[name] = {
             "x": record["band"]["x"],
             "functions": record["functions"],

@@ -27,14 +27,14 @@ from doxa.posteriors import delta
 from doxa.predict.belief import Belief
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.parts import cached_part
-from doxa_replicate.weight_uncertainty.digits.attacks import (
+from doxa_replicate.weight_uncertainty.digits.trainings.attacks import (
     RADII,
     WHITE_BOX,
     attacked_images,
     gradient_signs,
     train_attacker,
 )
-from doxa_replicate.weight_uncertainty.digits.models import (
+from doxa_replicate.weight_uncertainty.digits.trainings.models import (
     AS_WRITTEN,
     BATCH,
     MEAN_START,
@@ -52,7 +52,7 @@ from doxa_replicate.weight_uncertainty.digits.models import (
     start_net,
     width_at_size,
 )
-from doxa_replicate.weight_uncertainty.digits.rows import ROTATION, load_digits, rotate_images
+from doxa_replicate.weight_uncertainty.digits.trainings.rows import ROTATION, load_digits, rotate_images
 
 Cell = dict[str, Any]
 FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)

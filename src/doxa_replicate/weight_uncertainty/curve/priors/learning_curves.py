@@ -1,24 +1,25 @@
-"""Figure 12: learning with a single Gaussian as prior."""
+"""What the two figures of learning show alike: free energy and RMSE against epochs, and where they end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
+from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.over_seeds import mean, summary
-from doxa_replicate.show import PageElement, ResultTable
+from doxa_replicate.show import PageElement
 from doxa_replicate.weight_uncertainty.curve import trainings
 from doxa_replicate.weight_uncertainty.curve.bands import curves_chart
 from doxa_replicate.weight_uncertainty.curve.measures import mean_curve
 
-
-def run(options: ReplicationOptions) -> Numbers:
-    return {
-        "settings": trainings.common_settings(options),
-        "seeds": trainings.seeds(options),
-        **learning_curves(options, "gaussian"),
-    }
+FINAL_HEADERS = (
+    "final free energy",
+    "epochs to within 5 % of it",
+    "to 95 % of the way",
+    "lowest RMSE",
+    "at epoch",
+    "at the end",
+)
 
 
 def learning_curves(options: ReplicationOptions, fleet: str) -> dict[str, Any]:
@@ -36,22 +37,6 @@ def learning_curves(options: ReplicationOptions, fleet: str) -> dict[str, Any]:
             prior: min(mean_curve([r["rmse"] for r in rows]), key=lambda p: p[1]) for prior, rows in records.items()
         },
     }
-
-
-def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
-    numbers = result["numbers"]
-    rows = [[prior, *final_cells(numbers, prior)] for prior in numbers["final"]]
-    return [*learning_charts(numbers, "−log σ = {}"), ResultTable("Where they end", ("−log σ", *FINAL_HEADERS), rows)]
-
-
-FINAL_HEADERS = (
-    "final free energy",
-    "epochs to within 5 % of it",
-    "to 95 % of the way",
-    "lowest RMSE",
-    "at epoch",
-    "at the end",
-)
 
 
 def final_cells(numbers: Mapping[str, Any], prior: str) -> list[str]:
@@ -82,24 +67,3 @@ def learning_charts(numbers: Mapping[str, Any], name_format: str) -> Sequence[Pa
             "RMSE", f"Lowest at the end: {final_rmse[best]:.3f} ({best}).", "RMSE on [−0.5, 1.5]", rmse, log_y=True
         ),
     ]
-
-
-ARTEFACT = Artefact(
-    name="weight-uncertainty/figure-12",
-    order=10,
-    group="regression",
-    title="Free energy and RMSE while learning, single Gaussian priors",
-    requirements=("WU-35",),
-    run=run,
-    reference={
-        "document": "the narrower the prior the sooner it converges; all end alike; the RMSE falls, then rises; "
-        "no numbers are printed"
-    },
-    left_open=(
-        "the learning rate: of 1e-3, 3e-3, 1e-2 and 3e-2 the one that ends at the lowest free energy on a curve of its "
-        "own; it was 1e-2",
-        "on which points the RMSE is taken: those of evaluation, by the mean of 20 draws",
-    ),
-    durations=("some seconds", "a minute on a GPU"),
-    show=show,
-)

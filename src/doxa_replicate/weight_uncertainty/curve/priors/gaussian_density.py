@@ -9,7 +9,7 @@ from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import format_with_error, mean, standard_error, summary
 from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.curve import trainings
-from doxa_replicate.weight_uncertainty.curve.trainings import Records
+from doxa_replicate.weight_uncertainty.curve.priors.densities import lppd_table
 
 DOCUMENT_LPPD = {"0": -120.34, "1": -16.21, "2": -9.69}
 NARROWER_IS_BETTER = Claim(
@@ -18,21 +18,6 @@ NARROWER_IS_BETTER = Claim(
     "along −log σ = 0, 1, 2 epochs fall, and the lppd rises; epochs to within 5 % of the final free energy, and to "
     "95 % of the way there, are judged apart",
 )
-
-
-def lppd_table(records: Records) -> dict[str, dict[str, Any]]:
-    """lppd over seeds, with what its draws leave unsure."""
-    return {
-        prior: {
-            "lppd": mean([r["lppd"] for r in rows]),
-            "se": standard_error([r["lppd"] for r in rows]),
-            "inside": mean([r["lppd_inside"] for r in rows]),
-            "monte_carlo_error": mean([r["lppd_error"] for r in rows]),
-            "monte_carlo_bias": mean([r["lppd_bias"] for r in rows]),
-            "each": [r["lppd"] for r in rows],
-        }
-        for prior, rows in records.items()
-    }
 
 
 def run(options: ReplicationOptions) -> Numbers:

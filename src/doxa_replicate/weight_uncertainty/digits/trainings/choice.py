@@ -9,9 +9,9 @@ from typing import Any
 import doxa
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.parts import cached_part
-from doxa_replicate.weight_uncertainty.digits.cells import Cell, cells, class_probabilities, scores
-from doxa_replicate.weight_uncertainty.digits.mixture_grid import best_mixture
-from doxa_replicate.weight_uncertainty.digits.models import (
+from doxa_replicate.weight_uncertainty.digits.trainings.cells import Cell, cells, class_probabilities, scores
+from doxa_replicate.weight_uncertainty.digits.trainings.mixtures import best_mixture
+from doxa_replicate.weight_uncertainty.digits.trainings.models import (
     BATCH,
     CHOSEN_COLUMN,
     MODELS,
@@ -26,7 +26,7 @@ from doxa_replicate.weight_uncertainty.digits.models import (
     start_net,
     width_at_size,
 )
-from doxa_replicate.weight_uncertainty.digits.rows import load_digits
+from doxa_replicate.weight_uncertainty.digits.trainings.rows import load_digits
 
 CHOICE_SEED = 100  # of the nets that are chosen by, none that is reported
 KL_WEIGHTS, SCALES = (1.0, 0.3, 0.1, 0.03), (0.01, 0.03)

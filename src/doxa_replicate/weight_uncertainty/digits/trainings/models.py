@@ -56,6 +56,7 @@ MODELS = {
     )
 }
 TABLE_MODELS = ("gaussian", "mixture", "plain", "dropout")  # the rows of table 3, at each width
+COMPARED_MODELS = ("plain", "dropout", "gaussian")  # those that figures 16, 18, 19 and 22 set side by side
 NARROW_PRIORS = ("narrow-6", "narrow-7", "narrow-8")
 
 

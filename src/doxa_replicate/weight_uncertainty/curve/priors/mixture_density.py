@@ -9,7 +9,7 @@ from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import format_with_error
 from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.curve import trainings
-from doxa_replicate.weight_uncertainty.curve.gaussian_density import lppd_table
+from doxa_replicate.weight_uncertainty.curve.priors.densities import lppd_table
 from doxa_replicate.weight_uncertainty.curve.trainings import NARROW_SCALES, WIDE_SCALES
 
 DOCUMENT_LPPD = {

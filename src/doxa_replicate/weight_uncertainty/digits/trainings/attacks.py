@@ -13,7 +13,7 @@ import doxa
 from doxa.judge.attacks.averaged_loss import averaged_loss
 from doxa.predict.belief import Belief
 from doxa_replicate.contract import ReplicationOptions
-from doxa_replicate.weight_uncertainty.digits.rows import Digits, load_digits
+from doxa_replicate.weight_uncertainty.digits.trainings.rows import Digits, load_digits
 
 RADII = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
 WHITE_BOX = (0.0, 0.05, 0.1, 0.2)

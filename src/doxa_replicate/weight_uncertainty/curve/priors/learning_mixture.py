@@ -11,7 +11,7 @@ from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import mean, standard_error, summary
 from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.curve import trainings
-from doxa_replicate.weight_uncertainty.curve.learning_gaussian import (
+from doxa_replicate.weight_uncertainty.curve.priors.learning_curves import (
     FINAL_HEADERS,
     final_cells,
     learning_charts,

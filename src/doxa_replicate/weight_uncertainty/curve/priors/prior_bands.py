@@ -10,7 +10,7 @@ from doxa_replicate.over_seeds import mean, standard_error, summary
 from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.curve import trainings
 from doxa_replicate.weight_uncertainty.curve.bands import band_chart, band_fields, spread_caption
-from doxa_replicate.weight_uncertainty.curve.function_draws import BELIEFS
+from doxa_replicate.weight_uncertainty.curve.compared_records import records_by_prior_kind
 
 LOW, HIGH = 0.85, 0.99
 CAPTURES = Claim(
@@ -21,7 +21,7 @@ CAPTURES = Claim(
 
 
 def run(options: ReplicationOptions) -> Numbers:
-    records = {name: trainings.belief_records(options, fleet)[prior] for name, (fleet, prior) in BELIEFS.items()}
+    records = records_by_prior_kind(options)
     shares = {
         name: {key: [r["coverage"][key] for r in rows] for key in ("functions", "with_noise")}
         for name, rows in records.items()

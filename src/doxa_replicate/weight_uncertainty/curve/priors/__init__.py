@@ -1,0 +1,1 @@
+"""What the prior makes of the curve: single Gaussians beside scale mixtures."""
