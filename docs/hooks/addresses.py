@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SPACE = "\N{NO-BREAK SPACE}"
 REQUIREMENTS = "requirements.md"
-REQUIREMENT = re.compile(r"\b(?:C-)?(?:WU|HWA|NN|VO|RB)-\d+\b")  # or a claim, by its ID
+REQUIREMENT = re.compile(r"\b(?:C-)?(?:WU|HWA|NN|VO|RB|G|UCI)-\d+\b")  # or a claim, by its ID
 GROUPS = {
     "priors": ("Priors", "What is believed of a weight before any data."),
     "regression": ("Regression", "A curve with noise, learned on a part of its axis, asked about all of it."),

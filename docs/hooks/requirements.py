@@ -1,9 +1,11 @@
 """What the documents ask for, and what shows it: tables of the page of requirements, made from `docs/requirements/`.
 
-Each document has a TOML file there, with a table for each requirement and claim. What has once been shown stands in
-`shown.txt`, which is held against these files by a test; what is newly shown is added to it by
+Each document has a TOML file there, with a table for each requirement and claim. What has once been shown, in whole or
+in part, stands in `shown.txt`, which is held against these files by a test; what is newly shown is added to it by
 
     python docs/hooks/requirements.py
+
+Its first lines count, for each prefix of IDs, how many are noted and how many of them in whole; neither ever falls.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,7 @@ DOCUMENTS = {
     "foundations": ("Foundations", "Exercises on neural nets, from a single unit to nets that make images."),
     "variational-optimisation": ("Variational optimisation", "Learning from values alone, without their slopes."),
     "robustness": ("Robustness", "What weights that are drawn do against images that were made to deceive."),
+    "shared": ("Shared", "What several of them ask for, to be there once for all; last, a claim of Doxa's own."),
 }
 STATES = ("shown", "partly", "open")
 JOINT = re.compile(r"(?<=[/_:])(?=\w)")
@@ -43,20 +46,41 @@ def read(folder: Path = FOLDER) -> dict[str, Entries]:
     return {name: tomllib.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.exists()}
 
 
-def once_shown(folder: Path = FOLDER) -> list[str]:
-    """The IDs that have been shown at any time."""
-    return (folder / ONCE_SHOWN).read_text(encoding="utf-8").split()
+def once_shown(folder: Path = FOLDER) -> dict[str, str]:
+    """The best state that each ID has had at any time, of those that have been shown at all."""
+    return dict(line for line in _noted_lines(folder) if len(line) == 2)
 
 
-def add_newly_shown(before: Sequence[str], documents: Mapping[str, Entries]) -> list[str]:
-    """These IDs and behind them, each once, those that are shown now."""
-    return list(dict.fromkeys([*before, *shown_ids(documents)]))
+def counts_reached(folder: Path = FOLDER) -> dict[str, tuple[int, int]]:
+    """For each prefix of IDs, how many have been noted and how many of them in whole."""
+    return {line[0]: (int(line[1]), int(line[2])) for line in _noted_lines(folder) if len(line) == 3}
 
 
-def shown_ids(documents: Mapping[str, Entries]) -> Iterator[str]:
-    """The IDs of what is shown, in whole or in part."""
+def _noted_lines(folder: Path) -> list[list[str]]:
+    return [line.split() for line in (folder / ONCE_SHOWN).read_text(encoding="utf-8").splitlines()]
+
+
+def add_newly_shown(before: Mapping[str, str], documents: Mapping[str, Entries]) -> dict[str, str]:
+    """These states, each raised to what it is now, and behind them what is newly shown."""
+    return {**before, **{name: min(now, before.get(name, now), key=STATES.index) for name, now in shown_now(documents)}}
+
+
+def shown_now(documents: Mapping[str, Entries]) -> Iterator[tuple[str, str]]:
+    """The ID and the state of what is shown, in whole or in part."""
     for entries in documents.values():
-        yield from (name for name, entry in entries.items() if state(entry) != "open")
+        yield from ((name, state(entry)) for name, entry in entries.items() if state(entry) != "open")
+
+
+def count_by_prefix(noted: Mapping[str, str]) -> dict[str, tuple[int, int]]:
+    """For each prefix of IDs, how many are noted and how many of them in whole."""
+    all_noted = Counter(map(prefix, noted))
+    in_whole = Counter(prefix(name) for name, noted_state in noted.items() if noted_state == "shown")
+    return {each: (count, in_whole[each]) for each, count in all_noted.items()}
+
+
+def prefix(name: str) -> str:
+    """WU of WU-01 and of C-WU-1."""
+    return name.removeprefix("C-").partition("-")[0]
 
 
 def state(entry: Entry) -> str:
@@ -121,9 +145,14 @@ def _file(file_name: str) -> str:
 
 
 def main(folder: Path = FOLDER) -> None:
-    """Note what is newly shown."""
-    names = add_newly_shown(once_shown(folder), read(folder))
-    (folder / ONCE_SHOWN).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    """Note what is newly shown, and how many that makes; a count that was higher stays."""
+    noted, reached = add_newly_shown(once_shown(folder), read(folder)), counts_reached(folder)
+    for each, counted in count_by_prefix(noted).items():
+        before = reached.get(each, (0, 0))
+        reached[each] = (max(before[0], counted[0]), max(before[1], counted[1]))
+    lines = [f"{each} {in_all} {whole}" for each, (in_all, whole) in reached.items()]
+    lines += [f"{name} {noted_state}" for name, noted_state in noted.items()]
+    (folder / ONCE_SHOWN).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

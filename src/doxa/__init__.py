@@ -4,8 +4,7 @@ Take any architecture, put a prior on its weights, choose a posterior family, ch
 judge what came out.
 """
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from doxa import (
     collectors,
@@ -24,6 +23,8 @@ from doxa import (
 from doxa.contracts import Estimate
 from doxa.errors import BadInput, BrokenFile, Diverged, DoxaError, Interrupted
 from doxa.judge.verdict import judge
+from doxa.moved.modules import find_moved_modules
+from doxa.moved.names import renamed
 from doxa.predict.belief import Belief, load
 from doxa.predict.draws import Draws
 from doxa.training.fit import fit
@@ -32,13 +33,10 @@ from doxa.version import VERSION
 
 __version__ = VERSION
 
+find_moved_modules()
 
-def __getattr__(name: str) -> Any:
-    """`doxa.storage.sample_store` by its first address."""
-    if name == "sample_store":
-        return import_module("doxa.storage.sample_store")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+if not TYPE_CHECKING:  # a type checker shall report the old names
+    __getattr__ = renamed(__name__, {"options": "doxa.training.options", "sample_store": "doxa.storage.sample_store"})
 
 __all__ = [
     "BadInput",

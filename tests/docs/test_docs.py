@@ -12,6 +12,7 @@ import importlib
 import io
 import re
 import shlex
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -23,6 +24,7 @@ import pytest
 import torch
 
 import doxa
+from doxa.moved.modules import new_address
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
@@ -133,6 +135,7 @@ def page_namespace(page: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("page", [p for p in PAGES if any(b.language in ("python", "sh") for b in blocks(p))], ids=ids)
 def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page: Path) -> None:
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+        warnings.filterwarnings("error", ".* is now doxa", DeprecationWarning)  # an old address
         torch.manual_seed(0)
         for block, printed, expected in run(page, page_namespace(page)):
             if expected is not None:
@@ -243,7 +246,8 @@ def test_public_names_are_imported_from_where_they_are_written(hook: Any) -> Non
 
 FILES_AND_GROUPS = {"doxa.plugins", "doxa.priors.logistic"}  # a group of entry points; a file that is yet to be written
 ADDRESS = re.compile(r"\bdoxa(?:_cli|_bench|_replicate|_settings)?(?:\.[A-Za-z_]\w*)+")
-MOVED = ("doxa.judge.bandits.play", "doxa.sample_store.SampleStore")  # addresses that pages once named
+# What the API pages listed before rooms and names were moved: a room and its names in a line.
+OLD_ADDRESSES = (Path(__file__).parent / "old_addresses.txt").read_text(encoding="utf-8").splitlines()
 
 
 def resolve(address: str) -> Any:
@@ -265,6 +269,46 @@ def test_every_address_that_a_page_names_is_there(page: Path) -> None:
         resolve(address)
 
 
-@pytest.mark.parametrize("address", MOVED)
-def test_addresses_of_before_still_lead_somewhere(address: str) -> None:
-    resolve(address)
+@pytest.mark.parametrize("line", OLD_ADDRESSES, ids=lambda line: line.partition(" ")[0])
+@pytest.mark.filterwarnings("ignore:.* is now :DeprecationWarning")
+def test_every_address_of_before_can_be_imported(line: str) -> None:
+    room, *names = line.split()
+    for name in names:
+        exec(f"from {room} import {name}", {})
+
+
+@pytest.fixture
+def _not_imported_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without modules that were imported by their old addresses: each warns once."""
+    for name in [name for name in sys.modules if new_address(name)]:
+        monkeypatch.delitem(sys.modules, name)
+        package, _, last_name = name.rpartition(".")
+        if package in ("doxa", "doxa.judge"):
+            monkeypatch.delattr(sys.modules[package], last_name)
+
+
+@pytest.mark.usefixtures("_not_imported_yet")
+@pytest.mark.filterwarnings("ignore:.* is now :DeprecationWarning")
+@pytest.mark.parametrize(
+    ("statement", "now", "warning"),
+    [
+        ("from doxa.search import Found as it", "doxa.search.SearchResult", "doxa.search.Found is now"),
+        ("import doxa; it = doxa.sample_store", "doxa.storage.sample_store", "doxa.sample_store is now"),
+        ("from doxa.judge import bandits as it", "doxa.bandits", "doxa.judge.bandits is now"),
+        ("from doxa.judge.bandits import Line as it", "doxa.bandits.LinearFit", "doxa.bandits.Line is now"),
+        ("from doxa.judge.bandits.play import play as it", "doxa.bandits.play.play", "doxa.judge.bandits.play is now"),
+        ("from doxa.replicate import Ask as it", "doxa_replicate.ReplicationOptions", "doxa.replicate is now"),
+    ],
+)
+def test_an_address_of_before_warns_and_leads_to_the_same_object(statement: str, now: str, warning: str) -> None:
+    names: dict[str, Any] = {}
+    with pytest.warns(DeprecationWarning, match=f"^{re.escape(warning)}"):
+        exec(statement, names)
+    assert names["it"] is resolve(now)
+
+
+def test_a_name_that_never_was_is_still_an_error() -> None:
+    with pytest.raises(AttributeError, match=r"module 'doxa.search' has no attribute 'Fond'"):
+        resolve("doxa.search.Fond")
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("doxa.judge.bandit")

@@ -152,7 +152,7 @@ def test_requirements_and_claims_lead_to_what_they_say(hook: Any, tmp_path: Path
     artefact = replace(MADE, requirements=("WU-07", "G-14"))
     write(tmp_path, perform(artefact, ReplicationOptions(full=True)))
     text = hook("replications").pages({MADE.name: artefact}, tmp_path)["replications/weight-uncertainty/regression.md"]
-    assert "requirements [WU-07](../../requirements.md#wu-07), G-14" in text
+    assert "requirements [WU-07](../../requirements.md#wu-07), [G-14](../../requirements.md#g-14)" in text
     row = {**Claim("C-WU-3", "w", "c").judge(True, 1.0), "artefact": artefact.name}
     assert "| [C-WU-3](requirements.md#c-wu-3) |" in hook("claims").as_table([row], "replications.md")
     assert "| [C-WU-3](../../requirements.md#c-wu-3) |" in hook("claims").as_table([row], "replications/a/b.md")

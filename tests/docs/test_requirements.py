@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,10 @@ NUMBERS = {  # of requirements and of claims
     "variational-optimisation": ("VO", 42, 12),
     "robustness": ("RB", 26, 14),
 }
+SHARED = [*(f"G-{number:02d}" for number in range(1, 23)), "UCI-1"]  # what no document has alone
+LEAST_NOTED = {"WU": 97, "HWA": 18, "NN": 11, "VO": 54, "RB": 16, "G": 20, "UCI": 1}  # may only grow
 LONGEST = 160
+ID_LIKE = re.compile(r"\b(?:C-)?[A-Z]{1,4}-\d+\b")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+?)(?: \{ #(\S+) \})?$", re.MULTILINE)
 NAMED = re.compile(r'<\w+ id="([^"]+)"')
@@ -127,7 +130,7 @@ def dead_references(documents: Documents, root: Path) -> list[str]:
 
 
 def no_longer_shown(once: Iterable[str], documents: Documents, root: Path) -> list[str]:
-    """What was shown once and is shown no more, by anything that is there."""
+    """What was shown once, in whole or in part, and is shown no more by anything that is there."""
     entry_by_name = dict(entries(documents))
     references = {name: entry_by_name.get(name, {}).get("shown", ()) for name in once}
     return [
@@ -137,9 +140,27 @@ def no_longer_shown(once: Iterable[str], documents: Documents, root: Path) -> li
     ]
 
 
-def not_noted(once: Sequence[str], documents: Documents) -> list[str]:
-    """What is shown and was not written down as such."""
-    return [name for name, entry in entries(documents) if entry.get("shown") and name not in once]
+def no_longer_in_whole(once: Mapping[str, str], documents: Documents) -> list[str]:
+    """What was shown in whole once and has something open now."""
+    return [name for name, entry in entries(documents) if once.get(name) == "shown" and entry.get("open")]
+
+
+def not_noted(once: Mapping[str, str], documents: Documents) -> list[str]:
+    """What is shown and was not written down as such, or in part where it is shown in whole."""
+    return [
+        name
+        for name, entry in entries(documents)
+        if entry.get("shown") and once.get(name) != "shown" and (name not in once or not entry.get("open"))
+    ]
+
+
+def taken_off(reached: Mapping[str, tuple[int, int]], counted: Mapping[str, tuple[int, int]]) -> list[str]:
+    """Prefixes of which fewer IDs are noted, or noted in whole, than have been before."""
+    return [
+        each
+        for each, before in reached.items()
+        if any(now < then for now, then in zip(counted.get(each, (0, 0)), before, strict=True))
+    ]
 
 
 def id_differences(names: Iterable[str], prefix: str, rows: int, claims: int) -> list[str]:
@@ -188,10 +209,25 @@ def test_what_was_shown_once_is_shown_still(hook: Any, documents: Documents) -> 
     assert no_longer_shown(hook("requirements").once_shown(), documents, ROOT) == []
 
 
+def test_what_was_shown_in_whole_has_nothing_open(hook: Any, documents: Documents) -> None:
+    assert no_longer_in_whole(hook("requirements").once_shown(), documents) == []
+
+
 def test_what_is_shown_is_written_down(hook: Any, documents: Documents) -> None:
-    once = hook("requirements").once_shown()
+    requirements = hook("requirements")
+    once = requirements.once_shown()
     assert not_noted(once, documents) == [], "run: python docs/hooks/requirements.py"
-    assert len(set(once)) == len(once)
+    assert set(once.values()) <= {"shown", "partly"}
+    lines = (requirements.FOLDER / "shown.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(once) + len(requirements.counts_reached()), "an ID stands there twice"
+
+
+def test_nothing_is_taken_off_what_was_written_down(hook: Any) -> None:
+    requirements = hook("requirements")
+    reached, counted = requirements.counts_reached(), requirements.count_by_prefix(requirements.once_shown())
+    assert taken_off(reached, counted) == []
+    assert reached == counted, "run: python docs/hooks/requirements.py"
+    assert all(counted[prefix][0] >= least for prefix, least in LEAST_NOTED.items())
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -201,9 +237,13 @@ def test_a_document_has_all_of_its_requirements_and_claims(documents: Documents,
 
 def test_there_are_no_other_documents(hook: Any) -> None:
     requirements = hook("requirements")
-    assert list(requirements.DOCUMENTS) == list(NUMBERS)
-    assert {path.stem for path in requirements.FOLDER.glob("*.toml")} <= set(NUMBERS)
+    assert list(requirements.DOCUMENTS) == [*NUMBERS, "shared"]
+    assert {path.stem for path in requirements.FOLDER.glob("*.toml")} <= {*NUMBERS, "shared"}
     assert [sum(each[k] for each in NUMBERS.values()) for k in (1, 2)] == [243, 87]
+
+
+def test_what_the_documents_share_is_listed_once(documents: Documents) -> None:
+    assert list(documents["shared"]) == SHARED
 
 
 def test_the_page_has_a_place_for_every_entry_and_no_other(documents: Documents, page: str) -> None:
@@ -217,7 +257,9 @@ def test_every_id_of_a_replication_and_of_its_result_has_a_place_on_the_page(hoo
         [*each.requirements, *(claim.name for claim in each.claims)]
         for each in hook("replications").artefacts().values()
     ]
-    assert ids_without_anchor(find_ids([results, ids], pattern), page) == []
+    words = find_ids([results, ids], ID_LIKE)
+    assert ids_without_anchor(words, page) == []
+    assert [word for word in words if not pattern.fullmatch(word)] == [], "pages do not link to it"
 
 
 # The checks, and the page, on examples.
@@ -323,18 +365,36 @@ def test_what_is_shown_no_more_is_missed(tree: Path) -> None:
     assert no_longer_shown(["NN-01", "NN-02"], documents, tree) == ["NN-02"]
 
 
+def test_what_is_shown_in_part_only_is_missed_where_it_was_shown_in_whole() -> None:
+    documents = make_documents(NN_01=SHOWN, NN_02=PARTLY, NN_03=OPEN)
+    assert no_longer_in_whole({"NN-01": "shown", "NN-02": "partly"}, documents) == []
+    assert no_longer_in_whole({"NN-01": "partly", "NN-02": "shown", "NN-03": "shown"}, documents) == ["NN-02", "NN-03"]
+
+
+def test_a_line_that_was_taken_off_is_missed() -> None:
+    reached = {"NN": (3, 2), "WU": (1, 0)}
+    assert taken_off(reached, {"NN": (3, 2), "WU": (2, 1)}) == []
+    assert taken_off(reached, {"NN": (2, 2), "WU": (1, 0)}) == ["NN"]
+    assert taken_off(reached, {"NN": (3, 1)}) == ["NN", "WU"]
+
+
 def test_what_is_newly_shown_is_noted_and_nothing_is_forgotten(hook: Any, tmp_path: Path) -> None:
     requirements = hook("requirements")
     (tmp_path / "foundations.toml").write_text(
         '[NN-01]\nsays = "A."\nshown = ["docs/a.md"]\n[NN-02]\nsays = "B."\nshown = ["docs/a.md"]\nopen = "Half."\n'
         '[NN-03]\nsays = "C."\nshown = []\nopen = "All."\n'
     )
-    (tmp_path / "shown.txt").write_text("NN-07\nNN-02\n")
+    noted = tmp_path / "shown.txt"
+    noted.write_text("NN-07 shown\nNN-02 partly\n")
     assert not_noted(requirements.once_shown(tmp_path), requirements.read(tmp_path)) == ["NN-01"]
     for _ in range(2):
         requirements.main(tmp_path)
-        assert (tmp_path / "shown.txt").read_text() == "NN-07\nNN-02\nNN-01\n"
+        assert noted.read_text() == "NN 3 2\nNN-07 shown\nNN-02 partly\nNN-01 shown\n"
     assert not_noted(requirements.once_shown(tmp_path), requirements.read(tmp_path)) == []
+    noted.write_text("NN 3 2\nNN-02 shown\nNN-01 partly\n")
+    assert not_noted(requirements.once_shown(tmp_path), requirements.read(tmp_path)) == ["NN-01"]
+    requirements.main(tmp_path)
+    assert noted.read_text() == "NN 3 2\nNN-02 shown\nNN-01 shown\n"  # neither the state nor the count falls
 
 
 def test_what_is_missing_or_too_much_is_counted() -> None:
@@ -349,7 +409,8 @@ def test_what_is_missing_or_too_much_is_counted() -> None:
 def test_ids_are_found_wherever_a_result_has_them(hook: Any) -> None:
     pattern = hook("addresses").REQUIREMENT
     result = {"rows": ["WU-01", "G-14"], "by C-RB-2": [{"words": "as in HWA-09, not XWU-3"}], "seeds": [1, None, 0.5]}
-    assert find_ids(result, pattern) == {"WU-01", "C-RB-2", "HWA-09"}
+    assert find_ids(result, pattern) == {"WU-01", "G-14", "C-RB-2", "HWA-09"}
+    assert find_ids(result, ID_LIKE) == {"WU-01", "G-14", "C-RB-2", "HWA-09", "XWU-3"}
 
 
 def test_an_id_without_a_place_is_named() -> None:
@@ -362,7 +423,7 @@ def test_documents_are_read_in_their_order(hook: Any, tmp_path: Path) -> None:
     all_entries = hook("requirements").read(tmp_path)
     assert list(all_entries) == ["foundations", "robustness"]
     assert all_entries["foundations"] == {"NN-01": {"says": "B.", "shown": ["docs/a.md"]}}
-    assert list(hook("requirements").shown_ids(all_entries)) == ["NN-01"]
+    assert list(hook("requirements").shown_now(all_entries)) == [("NN-01", "shown")]
 
 
 def test_a_row_has_its_anchor_its_words_and_its_links(hook: Any) -> None:

@@ -3,6 +3,8 @@
 The seams at which parts of your own can stand in for Doxa's.
 """
 
+from typing import TYPE_CHECKING
+
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import (
     Beliefs,
@@ -18,6 +20,10 @@ from doxa.engine.contracts import (
     Stepper,
 )
 from doxa.engine.recipes import GaussianSlopes, GradientRows, materialised
+from doxa.moved.names import renamed
+
+if not TYPE_CHECKING:  # a type checker shall report the old names
+    __getattr__ = renamed(__name__, {"Journey": "CollectorSetup"})
 
 __all__ = [
     "Beliefs",

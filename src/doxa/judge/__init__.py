@@ -1,7 +1,6 @@
 """JUDGE: what a belief is worth. To add a metric: a file in `metrics/` and a line in TABLE, under what it takes."""
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from doxa.judge import attacks
 from doxa.judge.evidence import evidence
@@ -22,14 +21,7 @@ from doxa.judge.metrics.shift import auroc, fpr95
 from doxa.judge.pruning import pruned_shares, pruning_curve, signal_to_noise_histogram, signal_to_noise_quantiles
 from doxa.judge.robustness import robustness
 from doxa.judge.verdict import judge
-
-
-def __getattr__(name: str) -> Any:
-    """`doxa.bandits` by its first address: bandits learn while they are judged, and stand above this room."""
-    if name == "bandits":
-        return import_module("doxa.bandits")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+from doxa.moved.names import renamed
 
 TABLE = {
     # (p [B, C], y [B]): the smaller the better, 0 at best
@@ -52,6 +44,9 @@ TABLE = {
     # (inside [B], outside [B']), scores that should be higher outside
     "shift": {"auroc": auroc, "fpr95": fpr95},
 }
+
+if not TYPE_CHECKING:  # a type checker shall report the old names
+    __getattr__ = renamed(__name__, {"bandits": "doxa.bandits"})
 
 __all__ = [
     "TABLE",

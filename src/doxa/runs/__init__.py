@@ -1,11 +1,28 @@
 """RUNS: from a table or a named data set to a folder that predicts, and back."""
 
+from typing import TYPE_CHECKING
+
+from doxa.moved.names import renamed
 from doxa.runs.folder import SavedRun, open_run, read_run_result, read_spec
 from doxa.runs.learn import learn
 from doxa.runs.plan import Plan
 from doxa.runs.predict import csv_lines, foreign_inputs, labelled_rows, predict_table, training_data_of, write_csv
 from doxa.runs.prune import prune_run
 from doxa.runs.training_data import TrainingData, load_training_data
+
+if not TYPE_CHECKING:  # a type checker shall report the old names
+    __getattr__ = renamed(
+        __name__,
+        {
+            "Material": "TrainingData",
+            "Opened": "SavedRun",
+            "foreign": "foreign_inputs",
+            "gathered": "load_training_data",
+            "material_of": "training_data_of",
+            "pairs": "labelled_rows",
+            "result_of": "read_run_result",
+        },
+    )
 
 __all__ = [
     "Plan",

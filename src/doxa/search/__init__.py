@@ -1,5 +1,8 @@
 """SEARCH: learning without gradients, by variational optimisation."""
 
+from typing import TYPE_CHECKING
+
+from doxa.moved.names import renamed
 from doxa.search import engines, episodes, functions, shaping
 from doxa.search.ask_tell import Search
 from doxa.search.distribution.coordinates import log_scale, variance
@@ -15,6 +18,16 @@ from doxa.search.perturbations.local import Local as local
 from doxa.search.perturbations.low_rank import LowRank as low_rank
 from doxa.search.perturbations.weight_space import WeightSpace as weight_space
 from doxa.search.settings import Settings
+
+if not TYPE_CHECKING:  # a type checker shall report the old names
+    __getattr__ = renamed(
+        __name__,
+        {
+            "Found": "SearchResult",
+            "Gaussian": "SearchDistribution",
+            "Slopes": "SearchSlopes",
+        },
+    )
 
 __all__ = [
     "Policy",
