@@ -54,9 +54,9 @@ def judge(
     """
     say = note_printer(quiet)
     require_free(out, force)
-    from doxa.kernels.threads import limit_threads
     from doxa.runs import foreign_inputs, open_run
     from doxa.runs.folder import RESULT
+    from doxa.training.threads import limit_threads
 
     saved_run = open_run(run, device)
     if table is None and shift is None and samples is None:

@@ -27,12 +27,17 @@ def setting_field(default: Any, metavar: str, help_text: str, **details: Any) ->
     return field(default=default, metadata={"setting": SettingInfo(metavar, help_text, **details)})
 
 
+def name_choices(lead: str, choices: tuple[str, ...], hint: str = "") -> str:
+    """The help of a choice: `lead: a, b or c` and then the hint; without the names where these are not known."""
+    names = " or ".join(filter(None, (", ".join(choices[:-1]), *choices[-1:])))
+    return f"{lead}: {names}{hint}." if names else f"{lead}{hint}."
+
+
 def choice_field(
     choices: tuple[str, ...], default: str | None, metavar: str, lead: str, hint: str = "", **details: Any
 ) -> Any:
-    """The field of a setting that names a member of a room; its help is `lead: a, b or c` and then the hint."""
-    names = " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))
-    return setting_field(default, metavar, f"{lead}: {names}{hint}.", choices=choices, **details)
+    """The field of a setting that names a member of a room; its help names them."""
+    return setting_field(default, metavar, name_choices(lead, choices, hint), choices=choices, **details)
 
 
 def setting_fields(record: Any) -> Iterator[tuple[Field[Any], SettingInfo]]:

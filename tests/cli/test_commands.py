@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from doxa.judge import attacks
 from doxa.runs import labelled_rows, open_run
 from doxa.tables import read
 from doxa_cli.demo import QUICK
@@ -131,6 +132,25 @@ def test_attack_lowers_the_skill_with_the_radius(doxa: Command, runs: Path, tabl
     ended = doxa("attack", runs / "digits", "--rows", "30", "--samples", "3")
     assert "FGSM on 30 rows of digits; pixels run from 0 to 1" in ended.out
     assert len(ended.out.splitlines()) == 3 + 5
+
+
+def test_an_attack_is_named_by_an_option(
+    doxa: Command, runs: Path, tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stand_still(belief: Any, x: Any, y: Any, radius: float, **_: Any) -> Any:
+        return x
+
+    monkeypatch.setattr(attacks, "TABLE", dict(attacks.TABLE))
+    attacks.register("stand_still", stand_still)
+    arguments = ("attack", runs / "flowers", tables / "flowers.csv", "--samples", "3", "--radius", "0", "--radius", "2")
+    assert doxa(*arguments, "--json").out == doxa(*arguments, "--attack", "fgsm", "--json").out
+    clean, attacked = json.loads(doxa(*arguments, "--attack", "stand_still", "--json").out)["attack"]["nll"]
+    assert clean == attacked
+    assert "STAND_STILL on " in doxa(*arguments, "--attack", "stand_still").out
+    ended = doxa(*arguments, "--attack", "fgms")
+    assert ended.code == 1
+    assert "there is no attack 'fgms'; did you mean 'fgsm'?" in ended.err
+    assert "fgsm" in doxa("attack", "--help").out
 
 
 def test_prune_writes_a_run_that_is_smaller_and_judged(doxa: Command, runs: Path) -> None:

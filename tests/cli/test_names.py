@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import fields
@@ -16,6 +17,7 @@ import typer
 
 from doxa import data, kl_weights, learners, likelihoods, nets, noise, posteriors, priors, rates
 from doxa.auto import KL_WEIGHTS, RATE
+from doxa.judge import attacks
 from doxa.runs import Plan, load_training_data
 from doxa.runs.learn import EPOCHS, ROWS, STEPS
 from doxa.runs.plan import ACTIVATIONS, OBJECTIVES, OPTIMISERS, PERTURBATIONS, PRECISIONS
@@ -51,6 +53,7 @@ def options() -> dict[str, Any]:
         (names.KL_WEIGHTS, kl_weights.TABLE),
         (names.RATES, rates.TABLE),
         (names.OPTIMISERS, OPTIMISERS),
+        (names.ATTACKS, attacks.TABLE),
         (names.PRECISIONS, PRECISIONS),
         (names.PERTURBATIONS, PERTURBATIONS),
         (names.OBJECTIVES, OBJECTIVES),
@@ -72,7 +75,9 @@ def test_every_learner_and_posterior_can_be_reached() -> None:
 def test_a_member_is_a_line_of_its_room(tmp_path: Path) -> None:
     room = tmp_path / "__init__.py"
     room.write_text(
+        "from __future__ import annotations\n"
         "from collections.abc import Callable\n"
+        "from functools import partial\n"
         "from doxa import registry\n"
         "from doxa.priors.wide import wide as wide\n"
         "from doxa.priors.narrow import Narrow as narrow, Shape, _hidden\n"
@@ -82,6 +87,39 @@ def test_a_member_is_a_line_of_its_room(tmp_path: Path) -> None:
     )
     assert names.read_members(room, "priors") == ("heavy", "narrow", "wide")
     assert names.read_members(tmp_path / "nothing.py", "priors") == ()
+
+
+@pytest.mark.parametrize("source", [b"from doxa.priors.wide import (\n", b"\xff\xfe", b"a\0b"])
+def test_a_room_that_cannot_be_parsed_has_no_names_in_help(source: bytes, tmp_path: Path) -> None:
+    room = tmp_path / "__init__.py"
+    room.write_bytes(source)
+    assert names.read_members(room, "priors") == ()
+
+
+def test_help_outlives_rooms_that_cannot_be_parsed(tmp_path: Path) -> None:
+    sources = Path(names.__file__).parents[1]
+    for package in ("doxa_cli", "doxa_settings"):
+        shutil.copytree(sources / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for room in (
+        "",
+        "priors",
+        "learners",
+        "noise",
+        "likelihoods",
+        "kl_weights",
+        "rates",
+        "optimisers",
+        "judge/attacks",
+    ):
+        (tmp_path / "doxa" / room).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "doxa" / room / "__init__.py").write_text("from doxa import (\n")
+    for arguments in (["--help"], ["fit", "--help"], ["attack", "--help"]):
+        command = [sys.executable, "-c", SCRIPT, *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+        assert ended.returncode == 0, ended.stderr
+        assert json.loads(ended.stderr)["code"] == 0
+        assert "scale_mixture" not in ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -159,7 +197,7 @@ print(json.dumps({"modules": sorted({name.partition(".")[0] for name in sys.modu
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["bench"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["attack", "--help"], ["bench"], ["--version"]])
 def test_help_imports_typer_and_rich_alone(arguments: list[str]) -> None:
     command = [sys.executable, "-c", SCRIPT, *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -189,4 +227,5 @@ def test_the_shell_can_complete_commands_options_and_names() -> None:
     assert "fit" in completed("doxa f").split()
     assert "--kl-weight" in completed("doxa fit --kl").split()
     assert completed("doxa fit --prior sc").split() == ["scale_mixture"]
+    assert completed("doxa attack --attack f").split() == ["fgsm"]
     assert completed("doxa data get fash").split() == ["fashion_mnist"]

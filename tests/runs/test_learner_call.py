@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from doxa import kl_weights, learners, likelihoods, noise, posteriors, priors, rates
+from doxa import kl_weights, learners, likelihoods, noise, optimisers, posteriors, priors, rates
 from doxa.collectors import last
 from doxa.contracts import Prior, Problem, Schedule
 from doxa.engine.contracts import Gradient
@@ -165,6 +165,82 @@ def test_a_learner_of_ones_own_has_the_knobs_that_mean_the_same(shrunk: None) ->
         Plan(learner="shrunk:2", dropout=0.3).require_used()
     with pytest.raises(BadInput, match="prior is of no use to the learner shrunk"):
         Plan(learner="shrunk:2", prior="laplace").require_used()
+
+
+def test_a_required_parameter_is_set_by_the_knob_of_its_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sghmc(
+        prior: Any, rate: float, input_rate: float, start_at: float, every: int, decay: float, burn_in: float
+    ) -> Any:
+        return prior, rate, input_rate, start_at, every, decay, burn_in
+
+    monkeypatch.setitem(learners.TABLE, "sghmc", sghmc)
+    assert parse_learner("sghmc").knobs == {"prior": "prior", "burn_in": "burn_in"}
+    with pytest.raises(BadInput, match=r"'sghmc' does not fit the learner sghmc \(missing .*'rate'"):
+        Plan(learner="sghmc").build_learner(NET)
+    with pytest.raises(BadInput, match=r"dropout is of no use to the learner sghmc; write sghmc:rate=0\.3"):
+        Plan(learner="sghmc", dropout=0.3).require_used()
+    words = "sghmc:rate=0.1,input_rate=0.2,start_at=0.3,every=4,decay=0.5"
+    learner: Any = Plan(learner=words, prior="laplace", burn_in=0.6).build_learner(NET)
+    assert learner == (priors.laplace(), 0.1, 0.2, 0.3, 4, 0.5, 0.6)
+
+
+def test_arguments_are_members_of_their_parameters_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_mode(mode: Any = None) -> Any:
+        return mode
+
+    monkeypatch.setitem(learners.TABLE, "of_mode", of_mode)
+    learner: Any = Plan(learner="of_mode:mode=dropout").build_learner(NET)
+    assert learner == "dropout"
+    with pytest.raises(BadInput, match="there is no noise 'dropout'; there is: flipout, local, shared"):
+        Plan(learner="variational:noise=dropout").build_learner(NET)
+    with pytest.raises(BadInput, match="there is no learner 'droput'; did you mean 'dropout'"):
+        Plan(learner="swa:learner=droput").build_learner(NET)
+    averaged = Plan(learner="swa:learner=dropout(0.2,prior=laplace)").build_learner(NET)
+    assert averaged == learners.swa(learners.dropout(0.2, prior=priors.laplace()))
+
+
+def test_a_learner_that_does_not_tell_its_parameters_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(learners.TABLE, "opaque", dict)
+    with pytest.raises(BadInput, match="the learner opaque is <class 'dict'>, which does not tell its parameters"):
+        Plan(learner="opaque").build_learner(NET)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Gradient descent as an optimiser of one's own."""
+
+    momentum: float = 0.0
+
+    def start(self, setup: Any) -> Any:
+        return optimisers.sgd(self.momentum).start(setup)
+
+
+def test_an_optimiser_of_ones_own_is_reached_by_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(optimisers, "TABLE", dict(optimisers.TABLE))
+    optimisers.register("descent", Descent)
+    optimisers.register("averaged", torch.optim.ASGD)
+    built: Any = Plan(optimiser="descent:momentum=0.5").build_optimiser()
+    assert built == Descent(0.5)
+    make: Any = Plan(optimiser="averaged:alpha=0.5").build_optimiser()
+    assert type(make([nn.Parameter(torch.zeros(1))], lr=0.1)) is torch.optim.ASGD
+    rows = load_training_data({"x": np.arange(50.0), "y": np.arange(50.0) / 7}, "y")
+    shared = {"net": "mlp:4", "learner": "point", "epochs": 2, "draws": 2}
+    means = [
+        learn(
+            rows, Plan.from_settings({**shared, "optimiser": words}), tmp_path / words, progress=False
+        ).belief.posterior.mean
+        for words in ("sgd", "descent")
+    ]
+    assert torch.equal(*means)
+    for words, message in {
+        "descnt": "there is no optimiser 'descnt'; did you mean 'descent'",
+        "descent:0.5": "name an optimiser's settings",
+        "descent:mometum=0.5": "does not fit the optimiser descent .*; it takes: momentum",
+        "averaged:alhpa=0.5": "makes no optimiser",
+        "langevin": "there is no optimiser 'langevin'.*: adam, adamw, sgd, rmsprop, adagrad, descent, averaged$",
+    }.items():
+        with pytest.raises(BadInput, match=message):
+            Plan(optimiser=words).build_optimiser()
 
 
 def test_a_learner_of_ones_own_is_trained_by_words(shrunk: None, tmp_path: Path) -> None:

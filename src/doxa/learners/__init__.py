@@ -20,5 +20,5 @@ EXAMPLES = registry.examples(__name__, __path__)
 
 
 def register(name: str, maker: Callable[..., Any]) -> None:
-    """Make a learner of your own reachable by name, in settings, commands and files, as those of `TABLE` are."""
-    registry.enter(TABLE, name, maker)
+    """Make a learner of your own reachable by name, in settings and commands, as those of `TABLE` are."""
+    registry.enter(TABLE, name, maker, reserved=("auto", "search"))

@@ -13,4 +13,4 @@ EXAMPLES = {name: (noise,) for name, noise in TABLE.items()}
 
 def register(name: str, noise: Noise) -> None:
     """Make a noise of your own reachable by name, in settings and commands, as those of `TABLE` are."""
-    registry.enter(TABLE, name, noise)
+    registry.enter(TABLE, name, noise, kind=Noise)

@@ -15,5 +15,5 @@ EXAMPLES = registry.examples(__name__, __path__)
 
 
 def register(name: str, maker: Callable[..., Schedule]) -> None:
-    """Make a learning rate of your own reachable by name, in settings, commands and files, as those of `TABLE` are."""
+    """Make a learning rate of your own reachable by name, in settings and commands, as those of `TABLE` are."""
     registry.enter(TABLE, name, maker)

@@ -9,7 +9,7 @@ from typing import Any
 
 from doxa import learners
 from doxa.errors import BadInput, did_you_mean
-from doxa.runs.parsing import has_member, misfit, parse_member_arguments, split_call
+from doxa.runs.parsing import has_member, misfit, parse_arguments, read_signature, resolve_nested, split_call
 from doxa.search.learner import VariationalOptimisation
 from doxa_settings.record import LearningSettings
 
@@ -135,9 +135,9 @@ class LearnerCall:
 
 
 def _sets(knob: str, parameter: inspect.Parameter) -> bool:
-    """Whether a knob and a parameter of its name mean the same: where both have defaults, these agree."""
+    """Whether a knob and the parameter it is for mean the same: their defaults agree, or, without one, their names."""
     if parameter.default is parameter.empty:
-        return True
+        return knob == parameter.name
     if knob in IN_WORDS:
         return not isinstance(parameter.default, str | int | float)
     return bool(parameter.default == getattr(LearningSettings, knob))
@@ -151,11 +151,14 @@ def parse_learner(text: str) -> LearnerCall:
     if not has_member(name, learners.TABLE) or name == "ensemble":  # which is reached by members
         choices = ("auto", *(known for known in learners.TABLE if known != "ensemble"), "search")
         raise BadInput(f"there is no learner {text!r}{did_you_mean(name, choices)}")
-    positional, keywords = parse_member_arguments(arguments_text, learners.TABLE, "learner")
-    signature = inspect.signature(learners.TABLE[name])
+    positional, keywords = parse_arguments(arguments_text)
+    signature = read_signature(learners.TABLE[name], text, "learner")
     try:
         signature.bind_partial(*positional, **keywords)
     except TypeError as error:
         raise misfit(signature, text, "learner", error) from None
     arguments = {**dict(zip(signature.parameters, positional, strict=False)), **keywords}
+    parameter = signature.parameters.get("learner")
+    if parameter is not None and "learner" in arguments:
+        arguments["learner"] = resolve_nested(arguments["learner"], parameter, learners.TABLE, "learner")
     return LearnerCall(text, name, learners.TABLE[name], arguments)

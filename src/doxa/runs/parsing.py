@@ -7,10 +7,18 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from doxa import kl_weights, learners, noise, priors
 from doxa.errors import BadInput, DoxaError, did_you_mean
 from doxa.registry import load_plugins
 
 COMMAS = re.compile(r",(?![^(]*\))")  # outside of brackets
+# Parameters that take a member of a room: the room, and what its members are called.
+ROOMS: dict[str, tuple[Any, str]] = {
+    "prior": (priors, "prior"),
+    "noise": (noise, "noise"),
+    "kl_weight": (kl_weights, "KL weight"),
+    "learner": (learners, "learner"),
+}
 
 
 def build_member(text: str, choices: Mapping[str, Any], kind_name: str) -> Any:
@@ -21,11 +29,19 @@ def build_member(text: str, choices: Mapping[str, Any], kind_name: str) -> Any:
     """
     name, arguments_text = split_call(text)
     choice = find_member(name, choices, kind_name)
-    positional, keywords = parse_member_arguments(arguments_text, choices, kind_name)
+    positional, keywords = parse_arguments(arguments_text)
     if not callable(choice):
         if positional or keywords:
             raise BadInput(f"the {kind_name} {name} takes no arguments; got {arguments_text!r}")
         return choice
+    parameters = read_signature(choice, text, kind_name).parameters
+
+    def resolve(parameter_name: str, value: Any) -> Any:
+        parameter = parameters.get(parameter_name)
+        return value if parameter is None else resolve_nested(value, parameter, choices, kind_name)
+
+    positional = [resolve(*pair) for pair in zip(parameters, positional, strict=False)] + positional[len(parameters) :]
+    keywords = {key: resolve(key, value) for key, value in keywords.items()}
     return call_member(choice, text, kind_name, positional, keywords)
 
 
@@ -47,7 +63,7 @@ def call_member(
     maker: Callable[..., Any], text: str, kind_name: str, positional: Sequence[Any], keywords: Mapping[str, Any]
 ) -> Any:
     """What a member makes of arguments that `text` gives; what it does not take is refused in words."""
-    signature = inspect.signature(maker)
+    signature = read_signature(maker, text, kind_name)
     try:
         signature.bind(*positional, **keywords)
     except TypeError as error:
@@ -58,6 +74,17 @@ def call_member(
         if isinstance(error, DoxaError):
             raise
         raise BadInput(f"{text!r} does not fit the {kind_name} {split_call(text)[0]}: {error}") from None
+
+
+def read_signature(maker: Callable[..., Any], text: str, kind_name: str) -> inspect.Signature:
+    """What a member takes; one that does not tell, as some of Python's own classes do not, is refused in words."""
+    try:
+        return inspect.signature(maker)
+    except (TypeError, ValueError):
+        raise BadInput(
+            f"the {kind_name} {split_call(text)[0]} is {maker!r}, which does not tell its parameters: "
+            "register a function that names them"
+        ) from None
 
 
 def misfit(signature: inspect.Signature, text: str, kind_name: str, error: TypeError) -> BadInput:
@@ -76,20 +103,17 @@ def split_call(text: str) -> tuple[str, str]:
     return name, arguments_text
 
 
-def parse_member_arguments(text: str, choices: Mapping[str, Any], kind_name: str) -> tuple[list[Any], dict[str, Any]]:
-    """Values, then name=value pairs, between commas; one that names a member of the same room is that member."""
-    positional, keywords = parse_arguments(text)
-    return (
-        [_resolve_nested(value, choices, kind_name) for value in positional],
-        {key: _resolve_nested(value, choices, kind_name) for key, value in keywords.items()},
-    )
+def resolve_nested(value: Any, parameter: inspect.Parameter, choices: Mapping[str, Any], kind_name: str) -> Any:
+    """An argument as the member that it names: of the room its parameter belongs to, else of the same room.
 
-
-def _resolve_nested(value: Any, choices: Mapping[str, Any], kind_name: str) -> Any:
-    """An argument that names a member of the same room as that member."""
-    return (
-        build_member(value, choices, kind_name) if isinstance(value, str) and split_call(value)[0] in choices else value
-    )
+    A word is left to a parameter that takes words.
+    """
+    if not isinstance(value, str) or parameter.annotation in (str, "str") or isinstance(parameter.default, str):
+        return value
+    if parameter.name in ROOMS:
+        room, nested_kind_name = ROOMS[parameter.name]
+        return build_member(value, room.TABLE, nested_kind_name)
+    return build_member(value, choices, kind_name) if split_call(value)[0] in choices else value
 
 
 def parse_arguments(text: str) -> tuple[list[Any], dict[str, Any]]:

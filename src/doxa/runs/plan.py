@@ -32,6 +32,7 @@ from doxa.search.perturbations.low_rank import LowRank
 from doxa.search.perturbations.weight_space import WeightSpace
 from doxa.training.options import Optimiser
 from doxa.weights.layout import Chooser
+from doxa_settings.names import NOT_OPTIMISERS_BY_WORDS
 from doxa_settings.record import LearningSettings
 from doxa_settings.setting import type_name
 
@@ -41,7 +42,7 @@ LEAST = likelihoods.gaussian_per_input.least
 PERTURBATIONS = {"local": Local, "weight_space": WeightSpace, "low_rank": LowRank}
 OBJECTIVES: dict[str, dict[str, Any]] = {"zero_one": {"minimise": zero_one}, "f1": {"maximise": f1}}
 SEEDS = range(-(2**63), 2**64)  # that torch takes
-OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+OPTIMISERS: dict[str, Callable[..., Any]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
     "sgd": torch.optim.SGD,
@@ -195,19 +196,26 @@ class Plan(LearningSettings):
         """The optimiser named, as fit takes it: `sgd:momentum=0.9`; its learning rate is lr's.
 
         Doxa's own, whose steps are captured on a GPU, but with a setting that only torch's has: `adam:amsgrad=true`.
+        One that is registered makes settings as those of doxa.optimisers are, or is a class of torch's kind.
         """
         if self.optimiser is None:
             return None
         name, arguments_text = split_call(self.optimiser)
         positional, keywords = parse_arguments(arguments_text)
-        if name not in OPTIMISERS:
-            raise BadInput(f"there is no optimiser {name!r}{did_you_mean(name, OPTIMISERS)}")
+        makers = ChainMap(OPTIMISERS, optimisers.TABLE)
+        if not has_member(name, makers) or name in NOT_OPTIMISERS_BY_WORDS:
+            choices = [known for known in {**OPTIMISERS, **optimisers.TABLE} if known not in NOT_OPTIMISERS_BY_WORDS]
+            raise BadInput(f"there is no optimiser {name!r}{did_you_mean(name, choices)}")
         if positional or "lr" in keywords:
             raise BadInput(
                 f"name an optimiser's settings, as in sgd:momentum=0.9, and give lr by itself; got {arguments_text!r}"
             )
+        maker = makers[name]
+        if not (isinstance(maker, type) and issubclass(maker, torch.optim.Optimizer)):
+            optimiser: Optimiser = call_member(maker, self.optimiser, "optimiser", (), keywords)
+            return optimiser
         doxa_optimiser = DOXA_OPTIMISERS.get(name)
-        torch_optimiser = partial(OPTIMISERS[name], **keywords)
+        torch_optimiser: Callable[..., torch.optim.Optimizer] = partial(maker, **keywords)
         try:
             if doxa_optimiser is not None and keywords.keys() <= inspect.signature(doxa_optimiser).parameters.keys():
                 return doxa_optimiser(**keywords)

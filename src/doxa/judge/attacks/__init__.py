@@ -12,5 +12,5 @@ EXAMPLES = {name: (attack,) for name, attack in TABLE.items()}
 
 
 def register(name: str, attack: Callable[..., Tensor]) -> None:
-    """Make an attack of your own reachable by name, in settings, as those of `TABLE` are."""
+    """Make an attack of your own reachable by name, by `doxa attack --attack`, as those of `TABLE` are."""
     registry.enter(TABLE, name, attack)
