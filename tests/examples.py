@@ -7,11 +7,14 @@ from dataclasses import fields, replace
 from typing import Any
 
 from doxa import learners, priors
+from doxa.learners.example import Example
 
-# By the learner's name and that of the example: what makes the learner of a prior.
-MAKERS: dict[str, Callable[[Any], Any]] = {
-    f"{name}-{kind}": make for name, examples in learners.EXAMPLES.items() for kind, make in examples.items()
+# By the learner's name and that of the example.
+LEARNER_EXAMPLES: dict[str, Example] = {
+    f"{name}-{kind}": example for name, examples in learners.EXAMPLES.items() for kind, example in examples.items()
 }
+# What makes the learner of a prior.
+MAKERS: dict[str, Callable[[Any], Any]] = {name: example.make for name, example in LEARNER_EXAMPLES.items()}
 
 
 def three_priors(name: str) -> list[Any]:

@@ -33,36 +33,57 @@ from doxa.runs import Plan
 
 ROOT = Path(__file__).parents[1]
 ADDING = ROOT / "tests" / "adding"
-ROOMS = (
-    "priors",
-    "likelihoods",
-    "posteriors",
-    "noise",
-    "learners",
-    "kl_weights",
-    "rates",
-    "optimisers",
-    "collectors",
-    "judge.attacks",
-)
+# Folders with a table whose entries are written down one by one, without examples and names for one's own, and why.
+WRITTEN_TABLES = {
+    "bandits": "policies differ in what a game must have; tests/judge/bandits/small.py pairs them with learners",
+    "judge": "metrics are told apart by what they take, and tests/laws/test_metrics.py has the rows for each kind",
+    "nets": "any nn.Module is a net: the table is for words on the command line, and tests/zoo.py is for the laws",
+    "report.figures": "a figure is drawn from a result of its own form; tests/report/test_figures.py has them",
+}
 # The one method of a room that the others may name, as their default.
 DEFAULTS = {"kl_weights": {"uniform"}, "learners": {"point"}}
+
+
+def folders_with_a_table() -> list[str]:
+    """Every folder of Doxa whose `__init__` has a `TABLE`."""
+    source = ROOT / "src" / "doxa"
+    return [
+        ".".join(file.parent.relative_to(source).parts)
+        for file in sorted(source.rglob("__init__.py"))
+        if any(line.startswith(("TABLE:", "TABLE =")) for line in file.read_text(encoding="utf-8").splitlines())
+    ]
+
+
+ROOMS = [folder for folder in folders_with_a_table() if folder not in WRITTEN_TABLES]
 
 
 def module(room: str) -> ModuleType:
     return importlib.import_module(f"doxa.{room}")
 
 
+def test_every_folder_with_a_table_is_a_room_or_says_why_not() -> None:
+    assert set(WRITTEN_TABLES) <= set(folders_with_a_table())
+    assert {"priors", "learners", "judge.attacks"} <= set(ROOMS)
+    assert not [folder for folder in WRITTEN_TABLES if hasattr(module(folder), "EXAMPLES")], "it is a room by now"
+
+
 # Methods of a room do not know each other.
 
 
 def imports(file: Path) -> set[str]:
-    """Everything that a file imports, at its head or within functions, by its full name."""
+    """Everything that a file imports, at its head or within functions, by its full name.
+
+    Of a folder that only files are imported from, as in `from doxa.room import file`, these are named alone.
+    """
     names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file} imports by a relative name"
-            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+            folder = ROOT / "src" / str(node.module).replace(".", "/")
+            only_files = all((folder / f"{alias.name}.py").exists() for alias in node.names)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+            if not only_files:
+                names.add(str(node.module))
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
     return names
@@ -371,6 +392,7 @@ ADDITIONS = (
         ("laws/test_learners.py", "laws/test_fleets.py"),
         expected=(
             "test_same_seed_same_bits_and_nothing_touched",
+            "test_an_example_reaches_the_exact_answer_that_it_names",
             "test_resumed_equals_uninterrupted_byte_for_byte",
             "test_a_member_is_what_it_is_alone",
             "test_a_resumed_fleet_is_the_uninterrupted_one_to_the_byte",

@@ -13,6 +13,7 @@ from doxa.collectors.average import Average
 from doxa.contracts import Prior, Problem, Schedule
 from doxa.gradients.point import PointGradient
 from doxa.kl_weights.uniform import Uniform
+from doxa.learners.example import Example
 from doxa.learners.point import Point
 
 
@@ -45,4 +46,4 @@ class SecondHalf:
 
 
 second_half = SecondHalf
-EXAMPLES = {"second_half": {"map": SecondHalf}}
+EXAMPLES = {"second_half": {"map": Example(SecondHalf, "map")}}

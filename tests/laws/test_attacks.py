@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from doxa.judge.attacks import TABLE
+from doxa.judge.attacks import EXAMPLES
 from doxa.judge.attacks.averaged_loss import averaged_loss
 from doxa.likelihoods import categorical, gaussian
 from doxa.posteriors.delta import Delta
@@ -15,6 +15,7 @@ from doxa.predict.belief import Belief
 from doxa.weights.layout import lay_out, untrained_tensors
 
 ROUNDING = 1e-6
+ATTACKS = [pytest.param(attack, id=name) for name, attacks in EXAMPLES.items() for attack in attacks]
 
 
 def mlp(outputs: int) -> nn.Module:
@@ -50,7 +51,7 @@ def make(request):
     return request.param
 
 
-@pytest.mark.parametrize("attack", TABLE.values(), ids=TABLE)
+@pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("family", ["delta", "mean_field"])
 class TestAttack:
     @pytest.mark.parametrize("radius", [0.003, 0.1, 2.0])

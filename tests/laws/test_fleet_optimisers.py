@@ -1,4 +1,4 @@
-"""Laws of torch's optimisers: each net has one to itself, whatever it takes over a whole tensor."""
+"""Laws of optimisers, the room's and torch's: each net has one to itself, whatever it takes over a whole tensor."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn, optim
 
 import doxa
-from doxa import learners, likelihoods, noise, priors
+from doxa import learners, likelihoods, noise, optimisers, priors
+from doxa.contracts import Moment
 from doxa.engine.context import StepContext
-from doxa.engine.contracts import Parameter
+from doxa.engine.contracts import Parameter, Stepper
 from doxa.engine.recipes import GradientRows
 from doxa.errors import BadInput, BrokenFile
 from doxa.optimisers.torchs import TorchStepper
@@ -38,6 +39,13 @@ OPTIMISERS: dict[str, Callable[..., optim.Optimizer]] = {
 }
 SEEDS = [3, 8, 5]
 EACH = [learners.variational(priors.gaussian(s), noise.local) for s in (0.1, 1.0, 3.0)]
+POINTS = [learners.point(learner.prior) for learner in EACH]
+ROOM = {f"{name}-{i}": one for name, examples in optimisers.EXAMPLES.items() for i, one in enumerate(examples)}
+# Points for the room's, of which some step weights alone.
+TRAININGS: dict[str, tuple[Any, list[Any]]] = {
+    **{name: (make, EACH) for name, make in OPTIMISERS.items()},
+    **{name: (settings, POINTS) for name, settings in ROOM.items()},
+}
 KEYS: dict[str, Any] = {"likelihood": likelihoods.categorical(), "batch_size": 16, "progress": False, "lr": 0.02}
 
 
@@ -75,25 +83,34 @@ class PulledToTargets:
         ]
 
 
-def steps(work: TorchStepper, gradient: PulledToTargets, rates: list[float], number: int = 5) -> None:
+def steps(work: Stepper, gradient: PulledToTargets, rates: list[float], number: int = 5, first: int = 0) -> None:
     exact = torch.tensor(rates, dtype=torch.float64)
-    for _ in range(number):
-        work.step(gradient, StepContext(Stream(torch.zeros(3)), exact, (exact,), exact=(exact,)))
+    for step in range(first, first + number):
+        moment = Moment(step, first + number, step, first + number)
+        schedules = {name: [one(moment) for one in nets] for name, nets in work.schedules().items()}
+        numbers = {name: torch.tensor(values, dtype=torch.float64) for name, values in schedules.items()}
+        stream = Stream(torch.arange(len(rates)), step)
+        work.step(
+            gradient, StepContext(stream, exact, (exact,), 1.0, (work.numbers(step + 1),), numbers, exact=(exact,))
+        )
 
 
-@pytest.mark.parametrize("name", OPTIMISERS)
+@pytest.mark.parametrize("name", TRAININGS)
 def test_a_member_is_what_it_is_alone(name: str) -> None:
-    keys = {**KEYS, "optimiser": OPTIMISERS[name], "epochs": 3}
-    beliefs = doxa.fleet(net(), rows(), learners=EACH, seeds=SEEDS, **keys)
-    for belief, learner, seed in zip(beliefs, EACH, SEEDS, strict=True):
+    optimiser, each = TRAININGS[name]
+    keys = {**KEYS, "optimiser": optimiser, "epochs": 3}
+    beliefs = doxa.fleet(net(), rows(), learners=each, seeds=SEEDS, **keys)
+    for belief, learner, seed in zip(beliefs, each, SEEDS, strict=True):
         close(belief, doxa.fit(net(), rows(), learner=learner, seed=seed, **keys))
 
 
-@pytest.mark.parametrize("name", OPTIMISERS)
+@pytest.mark.parametrize("name", TRAININGS)
 def test_a_resumed_fleet_is_the_uninterrupted_one_to_the_byte(name: str, tmp_path: Path) -> None:
+    optimiser, each = TRAININGS[name]
+
     def run(folder: str, epochs: int, **more: Any) -> None:
-        keys = {**KEYS, "optimiser": OPTIMISERS[name], "epochs": epochs, **more}
-        doxa.fleet(net(), rows(), learners=EACH, seeds=SEEDS, checkpoint=tmp_path / folder, **keys)
+        keys = {**KEYS, "optimiser": optimiser, "epochs": epochs, **more}
+        doxa.fleet(net(), rows(), learners=each, seeds=SEEDS, checkpoint=tmp_path / folder, **keys)
 
     run("whole", 3)
     run("cut", 1)
@@ -158,6 +175,34 @@ def test_a_state_comes_back_to_the_net_it_was_taken_from(name: str) -> None:
     assert loaded_stepper.state().numbers == work.state().numbers
     for stepper, stepper_gradient in ((work, gradient), (loaded_stepper, copied_gradient)):
         steps(stepper, stepper_gradient, [0.1, 0.02, -1.0])
+    for p, q in zip(copied_gradient.parameters, gradient.parameters, strict=True):
+        assert torch.equal(p.values, q.values)
+
+
+@pytest.mark.parametrize("name", ROOM)
+def test_who_rests_keeps_its_place_and_what_is_remembered_of_it(name: str) -> None:
+    gradient = PulledToTargets()
+    work = ROOM[name].start(gradient)
+    steps(work, gradient, [0.001] * 3, 2)
+    before = [p.values.clone() for p in gradient.parameters]
+    state = {key: tensor.clone() for key, tensor in work.state().tensors.items()}
+    steps(work, gradient, [0.001, -1.0, 0.001], first=2)
+    for p, old in zip(gradient.parameters, before, strict=True):
+        assert torch.equal(p.values[1], old[1])
+        assert not torch.equal(p.values[0], old[0])
+    assert all(torch.equal(tensor[1], state[key][1]) for key, tensor in work.state().tensors.items())
+
+
+@pytest.mark.parametrize("name", ROOM)
+def test_a_state_that_is_loaded_goes_on_to_the_bit(name: str) -> None:
+    gradient, copied_gradient = PulledToTargets(), PulledToTargets()
+    work, loaded = ROOM[name].start(gradient), ROOM[name].start(copied_gradient)
+    steps(work, gradient, [0.001, 0.003, 0.002], 3)
+    for p, q in zip(copied_gradient.parameters, gradient.parameters, strict=True):
+        p.values.copy_(q.values)
+    loaded.load({key: tensor.clone() for key, tensor in work.state().tensors.items()}, work.state().numbers)
+    for stepper, stepper_gradient in ((work, gradient), (loaded, copied_gradient)):
+        steps(stepper, stepper_gradient, [0.001, 0.003, 0.002], first=3)
     for p, q in zip(copied_gradient.parameters, gradient.parameters, strict=True):
         assert torch.equal(p.values, q.values)
 

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import doxa
-from doxa import kl_weights, learners, likelihoods, noise, posteriors, priors, rates
+from doxa import kl_weights, learners, likelihoods, noise, optimisers, posteriors, priors, rates
 from doxa.contracts import Moment, Schedule
+from doxa.engine.contracts import DeclaresBest
 from doxa.engine.feed import InMemoryFeed
 from doxa.engine.members import Members
 from doxa.errors import Interrupted
@@ -22,7 +23,7 @@ from doxa.random.keys import seed_of
 from doxa.random.philox import Stream
 from doxa.training.members import Member
 from doxa.training.problem import build_problem
-from examples import MAKERS
+from examples import LEARNER_EXAMPLES, MAKERS
 from zoo import CASES
 
 ROWS, SIZE, NOISE, PRIOR = 96, 4, 0.5, 0.7
@@ -61,6 +62,40 @@ def fit(learner, epochs: int, lr: float | Schedule, batch_size: int = ROWS, **mo
         lr=lr if callable(lr) else rates.cosine(lr),
         **more,
     )
+
+
+SHARP = 0.1  # a prior that moves the mean by six deviations: who forgets it, or counts it twice, is far off
+
+
+@functools.cache
+def exact_means() -> tuple[dict[str, Tensor], Tensor]:
+    """The answers that examples of learners name, under a sharp prior, and its posterior's standard deviations."""
+    _, _, mean, precision = regression()
+    data_precision = precision - torch.eye(SIZE + 1) / PRIOR**2
+    posterior_precision = data_precision + torch.eye(SIZE + 1) / SHARP**2
+    precisions = {"map": posterior_precision, "least squares": data_precision}
+    return (
+        {name: torch.linalg.solve(matrix, precision @ mean) for name, matrix in precisions.items()},
+        torch.linalg.inv(posterior_precision).diagonal().sqrt(),
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, example in LEARNER_EXAMPLES.items() if example.exact is not None])
+def test_an_example_reaches_the_exact_answer_that_it_names(name: str) -> None:
+    """Every learner of the room, in the regression whose posterior is known: its mean is in the right place."""
+    example = LEARNER_EXAMPLES[name]
+    learner = example.make(priors.gaussian(SHARP))
+    stepper = None if learner.optimiser([learner]) is not None else optimisers.sgd()
+    means, deviation = exact_means()
+    error = (fit(learner, epochs=300, lr=0.3, optimiser=stepper).posterior.mean - means[example.exact]) / deviation
+    assert float(error.abs().max()) < example.tolerance
+
+
+def test_an_example_without_an_exact_answer_says_why() -> None:
+    assert all((example.exact is None) == bool(example.reason) for example in LEARNER_EXAMPLES.values())
+    means, deviation = exact_means()
+    apart = ((means["map"] - means["least squares"]) / deviation).abs().max()
+    assert all(example.tolerance < apart / 10 for example in LEARNER_EXAMPLES.values()), "too loose to tell them apart"
 
 
 def settling(moment: Moment) -> float:
@@ -142,7 +177,7 @@ def test_map_under_a_gaussian_prior_is_the_exact_mean() -> None:
 
 @pytest.mark.parametrize("name", priors.TABLE)
 def test_map_ends_where_the_gradients_balance(name: str) -> None:
-    """At the optimum, Σᵢ ∇ log p(yᵢ | xᵢ, w) + ∇ log p(w) = 0, or lies inside the Laplace prior's corner."""
+    """At the optimum, Σᵢ ∇ log p(yᵢ | xᵢ, w) + ∇ log p(w) = 0, or 0 is between the sums at both sides of a corner."""
     prior = {"laplace": priors.laplace(0.2), "scale_mixture": priors.scale_mixture(0.5, 1.0, 0.1)}.get(
         name, priors.TABLE[name]()
     )
@@ -151,11 +186,9 @@ def test_map_ends_where_the_gradients_balance(name: str) -> None:
     design = torch.cat([x, torch.ones(ROWS, 1)], 1)
     likelihood_gradient = design.T @ (y[:, 0] - design @ w) / NOISE**2
     residual_gradient = likelihood_gradient + prior.grad_log_prob(w)
-    corner = (
-        (w.abs() < 1e-2) & (likelihood_gradient.abs() < 5 + 0.5)
-        if name == "laplace"
-        else torch.zeros_like(w, dtype=torch.bool)
-    )
+    below, above = prior.grad_log_prob(torch.tensor([-1e-6, 1e-6]))
+    balanced = (likelihood_gradient + below > -0.5) & (likelihood_gradient + above < 0.5)
+    corner = (below - above > 1) & (w.abs() < 1e-2) & balanced
     assert float(residual_gradient[~corner].abs().max()) < 0.05
 
 
@@ -262,6 +295,12 @@ def wrapped(forward_pass: int = -1) -> nn.Module:
     return Halting(CASES["batch_norm"].net(), forward_pass)
 
 
+def has_best(learner) -> bool:
+    """Whether patience can go back to a best epoch; a chain has none."""
+    collector = learner.collector([learner])
+    return collector.has_best if isinstance(collector, DeclaresBest) else True
+
+
 RESUMED = [(name, "adam") for name in LEARNERS]
 RESUMED += [
     (name, other) for name in ("point-map", "variational-local", "ensemble-point") for other in ("sgd", "adamw")
@@ -271,7 +310,7 @@ RESUMED += [
 @pytest.mark.parametrize(("name", "optimiser"), RESUMED)
 def test_resumed_equals_uninterrupted_byte_for_byte(name: str, optimiser: str, tmp_path) -> None:
     """Stopped in the middle of an epoch, at an epoch's end and again later, the final file is the same."""
-    more = {"optimiser": OPTIMISERS[optimiser], "patience": None if "langevin" in name else 3}  # a chain has no best
+    more = {"optimiser": OPTIMISERS[optimiser], "patience": 3 if has_best(LEARNERS[name]) else None}
     small(LEARNERS[name], tmp_path / "whole", net=wrapped(), **more)
     passes = getattr(LEARNERS[name], "members", 1) * getattr(LEARNERS[name], "samples", 1)
     # Two probing passes come first (four with validation), then `passes` a step, four steps an epoch.

@@ -1,4 +1,4 @@
-"""Laws of the noise room: every row of its table obeys them, on every kind of net."""
+"""Laws of the noise room: all of its examples obey them, on every kind of net."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ from training_context import (
 )
 from zoo import CASES, Case
 
-NOISES = [pytest.param(n, id=k) for k, n in noise.TABLE.items()]
-WITH_RULE = [pytest.param(n, id=k) for k, n in noise.TABLE.items() if n.rule is not None]
+EXAMPLES = [(name, kind) for name, kinds in noise.EXAMPLES.items() for kind in kinds]
+NOISES = [pytest.param(kind, id=name) for name, kind in EXAMPLES]
+WITH_RULE = [pytest.param(kind, id=name) for name, kind in EXAMPLES if kind.rule is not None]
 NETS = [pytest.param(c, id=k) for k, c in CASES.items()]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from doxa.collectors.moving_average import MovingAverage
 from doxa.learners.averaging import AveragingLearner
+from doxa.learners.example import Example
 
 
 @dataclass(frozen=True)
@@ -30,4 +31,4 @@ class Ema(AveragingLearner):
 
 
 ema = Ema
-EXAMPLES = {"ema": {"point": lambda prior: Ema(decay=0.9)}}
+EXAMPLES = {"ema": {"point": Example(lambda prior: Ema(decay=0.9), "least squares")}}

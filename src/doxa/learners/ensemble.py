@@ -21,6 +21,7 @@ import torch
 from doxa.contracts import Prior, Problem, Schedule
 from doxa.engine.contracts import Gradient, Learner
 from doxa.errors import BadInput
+from doxa.learners.example import Example
 from doxa.learners.point import Point
 from doxa.weights.layout import fresh_weights
 
@@ -83,4 +84,4 @@ def _member_learners(fleet: Sequence[Ensemble]) -> list[Learner]:
 
 
 ensemble = Ensemble
-EXAMPLES = {"ensemble": {"point": lambda prior: Ensemble(Point(prior), 2)}}
+EXAMPLES = {"ensemble": {"point": Example(lambda prior: Ensemble(Point(prior), 2), "map")}}

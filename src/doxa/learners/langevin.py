@@ -23,6 +23,7 @@ from doxa.contracts import Prior, Problem, Schedule
 from doxa.errors import BadInput
 from doxa.gradients.point import PointGradient
 from doxa.kl_weights.uniform import Uniform
+from doxa.learners.example import Example
 from doxa.learners.point import Point
 from doxa.optimisers.langevin import Langevin as LangevinSteps
 from doxa.optimisers.langevin import Temperature
@@ -75,4 +76,9 @@ class Langevin:
 
 
 langevin = Langevin
-EXAMPLES = {"langevin": {"cold": lambda prior: Langevin(prior, 0.5, burn_in=0.0, thinning=2)}}
+EXAMPLES = {
+    "langevin": {
+        # A mean of few samples.
+        "cold": Example(lambda prior: Langevin(prior, 0.5, burn_in=0.0, thinning=2), "map", tolerance=0.5)
+    }
+}

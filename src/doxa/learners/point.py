@@ -15,6 +15,7 @@ from doxa.collectors.last import Last
 from doxa.contracts import Prior, Problem, Schedule
 from doxa.gradients.point import PointGradient, PriorSlope
 from doxa.kl_weights.uniform import Uniform
+from doxa.learners.example import Example
 from doxa.posteriors import delta
 from doxa.weights.layout import bind_prior
 
@@ -52,4 +53,4 @@ class Point:
 
 
 point = Point
-EXAMPLES = {"point": {"likelihood": lambda prior: Point(), "map": Point}}
+EXAMPLES = {"point": {"likelihood": Example(lambda prior: Point(), "least squares"), "map": Example(Point, "map")}}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from doxa.collectors.average import Average
 from doxa.learners.averaging import AveragingLearner
+from doxa.learners.example import Example
 
 
 @dataclass(frozen=True)
@@ -31,4 +32,6 @@ class Swa(AveragingLearner):
 
 
 swa = Swa
-EXAMPLES = {"swa": {"point": lambda prior: Swa(start_at=0.0)}}
+EXAMPLES = {
+    "swa": {"point": Example(lambda prior: Swa(start_at=0.0), "least squares", tolerance=0.3)}  # the way there counts
+}

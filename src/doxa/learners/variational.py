@@ -20,6 +20,7 @@ from doxa.contracts import Prior, Problem, Schedule
 from doxa.errors import BadInput, require_whole
 from doxa.gradients.variational import VariationalGradient
 from doxa.kl_weights.uniform import Uniform
+from doxa.learners.example import Example
 from doxa.noise import Noise, flipout, local, shared
 from doxa.posteriors import mean_field
 from doxa.random import streams
@@ -79,11 +80,11 @@ class Variational:
 variational = Variational
 EXAMPLES = {
     "variational": {
-        "shared": Variational,
-        "local": lambda prior: Variational(prior, local),
-        "flipout": lambda prior: Variational(prior, flipout),
-        "two_samples": lambda prior: Variational(prior, local, 2),
-        "antithetic": lambda prior: Variational(prior, flipout, 4, antithetic=True),
-        "per_layer": lambda prior: Variational(prior, flipout, 2, posterior=mean_field("layer")),
+        "shared": Example(Variational, "map"),
+        "local": Example(lambda prior: Variational(prior, local), "map"),
+        "flipout": Example(lambda prior: Variational(prior, flipout), "map"),
+        "two_samples": Example(lambda prior: Variational(prior, local, 2), "map"),
+        "antithetic": Example(lambda prior: Variational(prior, flipout, 4, antithetic=True), "map"),
+        "per_layer": Example(lambda prior: Variational(prior, flipout, 2, posterior=mean_field("layer")), "map"),
     }
 }
