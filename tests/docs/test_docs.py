@@ -12,6 +12,7 @@ import importlib
 import io
 import re
 import shlex
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -296,7 +297,7 @@ def _not_imported_yet(monkeypatch: pytest.MonkeyPatch) -> None:
         ("import doxa; it = doxa.sample_store", "doxa.storage.sample_store", "doxa.sample_store is now"),
         ("from doxa.judge import bandits as it", "doxa.bandits", "doxa.judge.bandits is now"),
         ("from doxa.judge.bandits import Line as it", "doxa.bandits.LinearFit", "doxa.bandits.Line is now"),
-        ("from doxa.judge.bandits.play import play as it", "doxa.bandits.play.play", "doxa.judge.bandits.play is now"),
+        ("from doxa.judge.bandits.play import play as it", "doxa.bandits.play.play", "doxa.judge.bandits is now"),
         ("from doxa.replicate import Ask as it", "doxa_replicate.ReplicationOptions", "doxa.replicate is now"),
     ],
 )
@@ -312,3 +313,14 @@ def test_a_name_that_never_was_is_still_an_error() -> None:
         resolve("doxa.search.Fond")
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("doxa.judge.bandit")
+
+
+def test_a_module_below_an_old_address_leaves_the_names_of_the_new_one_alone() -> None:
+    program = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "import importlib, doxa, doxa.bandits\n"
+        "below = importlib.import_module('doxa.judge.bandits.play')\n"
+        "assert below is importlib.import_module('doxa.bandits.play')\n"
+        "assert callable(doxa.bandits.play)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

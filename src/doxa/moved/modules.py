@@ -30,6 +30,10 @@ class MovedModules(MetaPathFinder, Loader):
         address = new_address(module.__name__)
         warnings.warn(f"{module.__name__} is now {address}", DeprecationWarning, stacklevel=2)
         sys.modules[module.__name__] = import_module(address)
+        # What is below it is there already: imported as a part of the old package it would be bound in the new one by
+        # its name, over a function that has the same, as `play` of bandits.
+        for name in [name for name in sys.modules if name.startswith(f"{address}.")]:
+            sys.modules.setdefault(module.__name__ + name.removeprefix(address), sys.modules[name])
 
 
 def new_address(address: str) -> str:
