@@ -532,3 +532,12 @@ def test_a_cache_that_others_can_write_to_is_shunned(tmp_path: Path) -> None:
     assert outcome(tmp_path, TMPDIR=str(tmp_path))[0] == "True"
     assert not list(folder.iterdir())
     assert not list(tmp_path.glob("doxa-native-*")), "the temporary folder goes with the process"
+
+
+def test_words_in_the_source_change_no_fingerprint() -> None:
+    """A checkpoint's owner is warned of other bits, not of better comments."""
+    source = native.SOURCE.read_text()
+    reworded = source.replace("/* ", "/* Put differently:\n * ")
+    assert reworded != source
+    assert native._without_comments(reworded) == native._without_comments(source)
+    assert native._without_comments(source.replace("0.0873475f", "0.0873476f")) != native._without_comments(source)

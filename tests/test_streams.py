@@ -85,13 +85,13 @@ def test_stretches_of_one_seed_do_not_overlap(space: str) -> None:
 
 def test_the_spaces_have_every_number() -> None:
     named = {begin for stretches in SPACES.values() for begin, _ in stretches}
-    sizes = {"SAMPLE", "MAX_SAMPLES", "BANDIT_STREAMS_PER_DRAW", "BANDIT_MAX_DRAWS"}
+    sizes = {"SAMPLE", "MAX_SAMPLES", "MAX_ROW_REQUESTS", "BANDIT_STREAMS_PER_DRAW", "BANDIT_MAX_DRAWS"}
     assert {value for name, value in NUMBERS.items() if name not in sizes} <= named
 
 
 def test_the_table_has_every_name_and_number() -> None:
     table = (streams.__doc__ or "").split("\n\n")[1]
-    sizes = {"MAX_SAMPLES", "BANDIT_STREAMS_PER_DRAW", "BANDIT_MAX_DRAWS"}
+    sizes = {"MAX_SAMPLES", "MAX_ROW_REQUESTS", "BANDIT_STREAMS_PER_DRAW", "BANDIT_MAX_DRAWS"}
     assert set(re.findall(r"\b[A-Z]{2}[A-Z_]+\b", table)) == set(NUMBERS) - sizes
     for name, value in NUMBERS.items():
         line = next((line for line in table.splitlines() if re.search(rf"\b{name}\b", line)), "")

@@ -263,7 +263,7 @@ class ReferenceFreeEnergy:
         self.middle, self.scale = self.mean[: layout.random], F.softplus(self.rho).repeat_interleave(groups)
         self.has_rule = torch.zeros(layout.random, dtype=torch.bool)
         for slot in layout.random_slots:
-            self.has_rule[slot.span] = kind.reaches(self.problem.uses, slot.name)
+            self.has_rule[slot.span] = kind.applies_to(self.problem.uses, slot.name)
         self.prior = as_torch_s(self.learner.prior, self.middle.detach())
         self.q = torchs.Normal(self.middle, self.scale)
 

@@ -197,14 +197,14 @@ def test_what_makes_no_fleet_is_refused(message: str, keys: dict[str, Any]) -> N
         doxa.fleet(fleet_keys.pop("net"), rows(), **fleet_keys)
 
 
-@pytest.mark.parametrize("optimiser", [optimisers.sgd(), optimisers.sgd(0.9), optimisers.adam(0.8, 0.99)])
+@pytest.mark.parametrize("optimiser", [optimisers.sgd(), optimisers.sgd(0.9), optimisers.adam((0.8, 0.99))])
 def test_doxa_s_optimisers_are_torch_s(optimiser: Any) -> None:
     """One net, one rate: the same path as torch's own."""
     settings = vars(optimiser)
     if "momentum" in settings:
         theirs = lambda p: torch.optim.SGD(p, 0.1, momentum=settings["momentum"])  # noqa: E731
     else:
-        theirs = lambda p: torch.optim.Adam(p, 0.1, (settings["first"], settings["second"]))  # noqa: E731
+        theirs = lambda p: torch.optim.Adam(p, 0.1, settings["betas"])  # noqa: E731
     learner = learners.variational(priors.gaussian(1.0), noise.local)
     ours = doxa.fit(net(), rows(), learner=learner, optimiser=optimiser, lr=0.1, **KEYS)
     close(ours, doxa.fit(net(), rows(), learner=learner, optimiser=theirs, **KEYS))

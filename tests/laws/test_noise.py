@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from doxa import noise, priors
 from doxa.contracts import Problem
 from doxa.engine.context import StepContext
+from doxa.errors import BadInput
 from doxa.flat import ScalePullback
 from doxa.gradients.variational import VariationalGradient
 from doxa.learners import variational
@@ -20,7 +21,7 @@ from doxa.noise import Leaves
 from doxa.noise import leaves as leaves_module
 from doxa.noise.interception import Interception
 from doxa.noise.leaves import noise_by_weight, noise_sites
-from doxa.noise.source import PrecomputedSource, RecordingSource, StreamSource, precompute_noise
+from doxa.noise.source import NoiseRequest, PrecomputedSource, RecordingSource, StreamSource, precompute_noise
 from doxa.posteriors.mean_field import Family
 from doxa.random import streams
 from doxa.random.keys import isolated_rng, normal, reseed, stream_of
@@ -240,7 +241,7 @@ def test_gradient_is_unbiased(kind: noise.Noise) -> None:
         by_mean, by_scale = torch.empty(4), torch.empty(4)
         for segment in leaves.segments:
             by_mean[segment.span], second_gradient = (rows[0] for rows in segment.gradients())
-            twice = segment.has_rule and kind.turn is ScalePullback.TIMES_TWICE_SCALE
+            twice = segment.has_rule and kind.pullback is ScalePullback.TIMES_TWICE_SCALE
             by_scale[segment.span] = second_gradient * (2 * scale[segment.span] if twice else segment.epsilon[0])
         gradients.append(torch.cat([by_mean, by_scale]))
     stacked = torch.stack(gradients)
@@ -274,7 +275,7 @@ def by_autograd(training: VariationalGradient, x: Tensor, y: Tensor, context: St
     mean = training.mean[0].clone().requires_grad_()
     rho = training.rho[0].clone().requires_grad_()
     random, loss, scale = p.layout.random, torch.zeros(()), F.softplus(rho)
-    has_rule = {s.name: learner.noise.reaches(p.uses, s.name) for s in p.layout.random_slots}
+    has_rule = {s.name: learner.noise.applies_to(p.uses, s.name) for s in p.layout.random_slots}
 
     def numbers(stream: int) -> Tensor:
         out = torch.empty(1, random)
@@ -425,3 +426,18 @@ def test_antithetic_pairs_are_no_noisier_than_independent_draws(kind: noise.Nois
                 gradients.append(step_gradients(training, case.inputs() * 1e-3, case.data()[1], context)[0])
         spread[antithetic] = float(torch.stack(gradients).var(0).mean())
     assert spread[True] < 1.05 * spread[False] + 1e-9
+
+
+def test_no_sample_s_rows_meet_the_next_one_s_numbers() -> None:
+    """A pass that asks more often than a sample has streams is told so, alone and among others."""
+    request = NoiseRequest(fill_normals, (1,), torch.float32, torch.device("cpu"), flips_sign=True)
+    stream = stream_of((0, "rows")).with_number(streams.ROWS)
+    source = StreamSource(stream, requests_served=streams.MAX_ROW_REQUESTS - 1)
+    last = source.draw(request)
+    after = torch.empty(1, 1)
+    fill_normals(after, stream.with_number(streams.SAMPLE))  # the next sample's weights
+    assert last != after
+    with pytest.raises(BadInput, match="65,534 times"):
+        source.draw(request)
+    with pytest.raises(BadInput, match="65,534 times"):
+        precompute_noise([request] * (streams.MAX_ROW_REQUESTS + 1), [(stream, 1.0)])

@@ -182,8 +182,8 @@ def test_every_knob_of_the_other_learners_reaches_them(table: Path, tmp_path: Pa
     ("text", "optimiser"),
     [
         ("adam", optimisers.adam()),
-        ("adam:betas=(0.9,0.99),eps=1e-7", optimisers.adam(0.9, 0.99, 1e-7)),
-        ("adam:eps=1e-7", optimisers.adam(small=1e-7)),
+        ("adam:betas=(0.9,0.99),eps=1e-7", optimisers.adam((0.9, 0.99), 1e-7)),
+        ("adam:eps=1e-7", optimisers.adam(eps=1e-7)),
         ("sgd", optimisers.sgd()),
         ("sgd:momentum=0.9", optimisers.sgd(0.9)),
     ],

@@ -122,7 +122,7 @@ class Checkpointer:
             changed = [
                 f"{k}: {old.get(k)} there, {v} here" if self.show_values else k
                 for k, v in new.items()
-                if k not in self.changeable and old.get(k) != describe(v)
+                if k not in self.changeable and _renamed(old.get(k)) != describe(v)
             ]
             if changed:
                 member_note = f"member {member} of " if len(saved) > 1 else ""
@@ -130,3 +130,16 @@ class Checkpointer:
                     f"{self.path} belongs to {member_note}a {self.noun} with other settings ({'; '.join(changed)}); "
                     "use the same call to go on"
                 )
+
+
+def _renamed(settings: Any) -> Any:
+    """What an older file says of its settings, under the names that they have today."""
+    if isinstance(settings, list):
+        return [_renamed(value) for value in settings]
+    if not isinstance(settings, Mapping):
+        return settings
+    if settings.get("is") == "Adam" and {"first", "second", "small"} <= settings.keys():
+        return {"is": "Adam", "betas": [settings["first"], settings["second"]], "eps": settings["small"]}
+    if settings.get("is") == "Noise" and "turn" in settings:
+        return {"pullback" if name == "turn" else name: value for name, value in settings.items()}
+    return {name: _renamed(value) for name, value in settings.items()}

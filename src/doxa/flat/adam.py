@@ -12,19 +12,19 @@ from doxa.kernels import cuda, kernel, mark_written, pointer, stride
 
 # 1 − decay^step of both moments: as floats, or in memory [2] while a step is recorded.
 BiasCorrections = tuple[float, ...] | Tensor
-# What each moment keeps and what it takes in, as the kernels take them, and a small number.
+# What each moment keeps and what it takes in, as the kernels take them, and eps.
 Decays = tuple[float, float, float, float, float]
 
 
-def decays(first: float = 0.9, second: float = 0.999, small: float = 1e-8) -> Decays:
+def decays(beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8) -> Decays:
     """Adam's constants."""
-    # 1 − decay is made here: of a decay rounded to float32, 0.9999 say, it would lose most of its digits.
-    return first, 1 - first, second, 1 - second, small
+    # 1 − beta is made here: of a beta rounded to float32, 0.9999 say, it would lose most of its digits.
+    return beta1, 1 - beta1, beta2, 1 - beta2, eps
 
 
-def bias_corrections(step: int, first: float = 0.9, second: float = 0.999) -> tuple[float, float]:
+def bias_corrections(step: int, beta1: float = 0.9, beta2: float = 0.999) -> tuple[float, float]:
     """What the start has left of both moments at a step, counted from 1."""
-    return 1 - first**step, 1 - second**step
+    return 1 - beta1**step, 1 - beta2**step
 
 
 def as_tensor(values: BiasCorrections, like: Tensor) -> Tensor:

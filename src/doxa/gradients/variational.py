@@ -205,7 +205,7 @@ class VariationalGradient:
             elif self.prior_gradients.kind is PriorGradientKind.NONE and self.closed_form is None:
                 # The net ran on this very draw: one gradient serves both.
                 gradient = second_gradient = gradient - weight * self._log_prior_slopes(segment, segment.flat)
-            pullback = self.learner.noise.turn if segment.has_rule else ScalePullback.TIMES_EPSILON
+            pullback = self.learner.noise.pullback if segment.has_rule else ScalePullback.TIMES_EPSILON
             rows = gradient, second_gradient, segment.epsilon, segment.rho, segment.scale, pullback, by_mean, by_scale
             accumulate_gradients(*rows, add=not first, regenerable_noise=self._regenerable_noise(segment, stream, sign))
             if slope is not None:
@@ -270,7 +270,7 @@ class VariationalGradient:
     def _gradient_inputs(self, segment: LeafSegment, context: StepContext, prior: bool) -> GaussianGradientInputs:
         """What the gradients of a segment by mean and rho are made of, where each weight has a scale of its own."""
         assert segment.rho is not None
-        pullback = self.learner.noise.turn if segment.has_rule else ScalePullback.TIMES_EPSILON
+        pullback = self.learner.noise.pullback if segment.has_rule else ScalePullback.TIMES_EPSILON
         if self.direct_gradients:
             gradient, second_gradient = segment.gradients()
         else:

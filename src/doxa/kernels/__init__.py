@@ -20,6 +20,7 @@ import hashlib
 import math
 import os
 import platform
+import re
 import shutil
 import stat
 import subprocess
@@ -104,7 +105,7 @@ def pointer(vector: Tensor | None) -> int | None:
 
 
 def stride(rows: Tensor | None) -> int:
-    """From one row to the next."""
+    """From one row to the next, in numbers; 0 where there is none, which C then does not look at."""
     return 0 if rows is None else rows.stride(0)
 
 
@@ -158,7 +159,10 @@ KNOWN_NORMALS = (0.7161101, -1.4232160, 0.1631162, 0.8768538, 1.3253633, -0.9251
 
 
 def _compilers() -> Iterator[tuple[str, bytes]]:
-    """Every compiler at hand, once, with what it says of its version; the user's choice first."""
+    """Every compiler at hand, once, with what it says of its version; the user's choice first.
+
+    `cc` is often a link to one of the others: trying it twice would double the wait of who has none that works.
+    """
     real_paths = set()
     for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
         path = shutil.which(name) if name else None
@@ -172,7 +176,10 @@ def _compilers() -> Iterator[tuple[str, bytes]]:
 
 
 def _flags(version: bytes) -> Iterator[tuple[str, ...]]:
-    """From the fastest to what any compiler understands."""
+    """From the fastest to what any compiler understands.
+
+    Without -march=native the loops are still vector instructions, of the oldest processor of the kind.
+    """
     # GCC's OpenMP is torch's own on Linux: one pool of threads. Another's would be a second pool, or on a Mac a crash.
     shares_torch_openmp = sys.platform == "linux" and b"clang" not in version.lower()
     for native in (("-march=native",), ()):
@@ -186,7 +193,8 @@ def _build(folder: Path, compiler: str, version: bytes, flags: tuple[str, ...]) 
     A process may be killed while it writes, and several may start at once, as workers do: each compiles in a folder of
     its own and puts the result in place in one step, and a library is believed only beside its own checksum.
     """
-    inputs = [SOURCE.read_bytes(), compiler.encode(), version, " ".join(flags).encode(), _processor()]
+    source = _without_comments(SOURCE.read_text()).encode()
+    inputs = [source, compiler.encode(), version, " ".join(flags).encode(), _processor()]
     name = f"flat-{hashlib.sha256(b'|'.join(inputs)).hexdigest()[:20]}.so"
     target, digest_file = folder / name, folder / f"{name}.sha256"
     if not (_is_private(target) and _is_private(digest_file) and digest_file.read_text() == _digest(target)):
@@ -198,6 +206,12 @@ def _build(folder: Path, compiler: str, version: bytes, flags: tuple[str, ...]) 
             built.replace(target)  # atomic: another process finds all of it or nothing
             built_digest.replace(digest_file)
     return target
+
+
+def _without_comments(source: str) -> str:
+    """What a compiler sees: better words change no bits, and must not warn who goes on with a run that they may."""
+    without_comments = re.sub(r"/\*.*?\*/", " ", source, flags=re.DOTALL)
+    return "\n".join(line.rstrip() for line in without_comments.splitlines() if line.strip())
 
 
 def _digest(path: Path) -> str:

@@ -1,7 +1,8 @@
 """The flat passes as Triton kernels, for a GPU's memory; without Triton, torch does their work.
 
 Triton comes with torch's builds for CUDA and compiles each kernel when it is first launched, for the GPU that is there:
-nothing is built here, and there is nothing to keep.
+nothing is built here, and there is nothing to keep. Launches are asynchronous and their order is the stream's; none of
+them waits for the CPU or tells it anything, so that a whole step can be recorded as a CUDA graph.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def kernels() -> Any:
 
 
 def kernel(name: str, *rows: Tensor | None) -> Any:
-    """The kernel of this name, where it can work on these rows [K, n]: float32 on a GPU, each dense."""
+    """The kernel of this name, where it can work on these rows [K, n]: float32 on a GPU, each dense.
+
+    None asks the caller to do the same in torch, as `doxa.kernels.kernel` does for the CPU.
+    """
     for r in rows:
         if r is not None and not _is_supported(r):
             return None

@@ -15,6 +15,15 @@
  * Written so that a compiler turns every loop over LANES into vector instructions; no libm call, no branch inside.
  * doxa/flat states each pass in torch; tests hold the two equal to rounding. Nothing is summed over a vector: threads
  * share out stretches, and how many there are changes no bit.
+ *
+ * How to read a signature. `members` nets learn side by side; `n` numbers of each are worked on, a row of every matrix,
+ * and a stride leads from one row to the next: rows are stretches of longer ones, for a pass goes over the weights of
+ * one noise. What a net has of its own (seed, rate, KL weight) is an array with an entry a member; what all share is a
+ * number. An address may be null where the text says "where there is room" or "where it is given".
+ *
+ * How to read the file. Functions of one number come first, then random numbers, then the walk over groups and chunks
+ * that every pass shares, then the passes: draws, scales, steps. To add a pass, state it in doxa/flat, write it here,
+ * enter its types in SIGNATURES (kernels/__init__.py) and hold the two against each other in tests/test_native.py.
  */
 
 #include <math.h>
@@ -25,6 +34,8 @@
 #error "rounding tricks below need the sums as they are written"
 #endif
 
+/* Sizes, by measurement: smaller groups call Philox more often, larger ones leave the first cache. LANES and GROUP are
+ * also the order of the numbers in a stream, on every device: to change them changes all random numbers. */
 #define LANES 256          /* counters that are worked on together: a multiple of every vector unit's width */
 #define GROUP (4 * LANES)  /* the numbers that come of them, as Philox gives four words a counter */
 #define FAR 80.0f          /* rho is held within: beyond, 1/s or the exponential would leave float32 */
@@ -77,6 +88,7 @@ static inline float ln1p(float y) {
     return 2.0f * (s + s * q * p);
 }
 
+/* A trained rho stays far inside; one that runs away keeps a finite slope, by which it can come back. */
 static inline float within(float x) { return x < -FAR ? -FAR : (x > FAR ? FAR : x); }
 
 /* log(1 + exp(rho)) without overflow: max(rho, 0) + log(1 + exp(-|rho|)). */
@@ -85,6 +97,7 @@ static inline float softplus(float rho) {
     return (x > 0.0f ? x : 0.0f) + ln1p(expo(-fabsf(x)));
 }
 
+/* Of a difference that may be large either way: held within, for exp(-x) alone would overflow. */
 static inline float sigmoid(float x) { return 1.0f / (1.0f + expo(-within(x))); }
 
 /* One round of Philox: two products of 32 by 32 bits, whose halves are crossed and mixed with the key, which moves on
@@ -136,6 +149,8 @@ static void box_muller(const uint32_t *restrict words, float *restrict z) {
     }
 }
 
+/* The 1,024 normals of a group. Pairs are rows, not neighbours: a pair's two numbers lie LANES apart, so that neither
+ * loop above gathers or scatters. */
 static void normal_group(uint64_t key, uint64_t high, int64_t group, float *restrict z) {
     uint32_t words[GROUP];
     philox(key, high, (uint64_t)group, words);
@@ -143,9 +158,13 @@ static void normal_group(uint64_t key, uint64_t high, int64_t group, float *rest
     box_muller(words + 2 * LANES, z + 2 * LANES);
 }
 
-/* The part of a group that lies in [start, start + n): where it begins in the group, in the vector, and its length. */
+/* Weights are numbered through the whole net, and weight i has number i of the stream, whatever stretches the net is
+ * cut into: a layer's noise does not change when another layer gets a noise of its own.
+ *
+ * The part of a group that lies in [start, start + n): where it begins in the group, in the vector, and its length. */
 typedef struct { int64_t inside, at, count; } Overlap;
 
+/* Half-open throughout; `size` is the group's, and at both ends of a vector the part is shorter than that. */
 static inline Overlap overlap(int64_t group, int64_t size, int64_t start, int64_t n) {
     int64_t low = group * size < start ? start : group * size;
     int64_t high = (group + 1) * size < start + n ? (group + 1) * size : start + n;
@@ -154,7 +173,9 @@ static inline Overlap overlap(int64_t group, int64_t size, int64_t start, int64_
 }
 
 /* Every group of `size` numbers that [start, start + n) touches, for every member. A vector may begin in the middle of
- * a group, as the segment of a layer does: its numbers are made with the group's others, and those are left out. */
+ * a group, as the segment of a layer does: its numbers are made with the group's others, and those are left out.
+ * Groups of all members are one list of jobs: ten small nets keep the threads as busy as a large one. The schedule is
+ * static, as all jobs are equal; asking for the next one would cost more than it evens out. */
 #define OVER_GROUPS(size)                                                                            \
     int64_t first_group = start / (size), groups = (start + n + (size) - 1) / (size) - first_group;  \
     _Pragma("omp parallel for schedule(static) if (members * n > THREADS_PAY)")                      \
@@ -163,7 +184,8 @@ static inline Overlap overlap(int64_t group, int64_t size, int64_t start, int64_
     int64_t k = job / groups, group = first_group + job % groups; \
     Overlap part = overlap(group, size, start, n);
 
-/* Numbers start to start + n of each member's stream, times sign; a row of `out` for each. */
+/* Numbers start to start + n of each member's stream, times sign; a row of `out` for each. The sign is that of an
+ * antithetic pair: the second of two draws is the first one mirrored, from the same stream. */
 void doxa_normals(int64_t members, const uint64_t *seeds, uint64_t high, int64_t start, int64_t n, float sign,
                   int64_t stride, float *out) {
     OVER_GROUPS(GROUP) {
@@ -176,7 +198,10 @@ void doxa_normals(int64_t members, const uint64_t *seeds, uint64_t high, int64_t
     }
 }
 
-/* The first n signs of each member's stream: bit b of word row r, lane l of group g is number ((32 g + b) 4 + r) LANES + l. */
+/* Flipout wants a sign for each input and output of each row, far more numbers than a weight draw has: a bit each, 32
+ * to a word, or making them would be most of the step.
+ *
+ * The first n signs of each member's stream: bit b of word row r, lane l of group g is number ((32 g + b) 4 + r) LANES + l. */
 void doxa_signs(int64_t members, const uint64_t *seeds, uint64_t high, int64_t n, int64_t stride, float *out) {
     const int64_t start = 0;
     OVER_GROUPS(32 * GROUP) {
@@ -193,7 +218,8 @@ void doxa_signs(int64_t members, const uint64_t *seeds, uint64_t high, int64_t n
 }
 
 /* `value` where a word of each member's stream is at least `threshold`, else 0: a dropout mask, one comparison of whole
- * numbers for each, and the scale 1/(1 - rate) already in it. */
+ * numbers for each, and the scale 1/(1 - rate) already in it. Not by normals or floats between 0 and 1: the rate is a
+ * share of 2^32 words, exact to the last of them, and the same mask on every device. */
 void doxa_kept(int64_t members, const uint64_t *seeds, uint64_t high, int64_t n, uint32_t threshold, float value,
                int64_t stride, float *out) {
     const int64_t start = 0;
@@ -237,7 +263,9 @@ void doxa_draw(int64_t members, const uint64_t *seeds, uint64_t high, int64_t st
     }
 }
 
-/* Passes without noise of their own go by stretches of two groups, whose temporaries stay in the cache. */
+/* Passes without noise of their own go by stretches of two groups, whose temporaries stay in the cache: two gradients
+ * of 2,048 numbers are 16 kB. A chunk begins at a multiple of CHUNK in the whole net, so that the noise it may have to
+ * make again is whole groups. */
 #define CHUNK (2 * GROUP)
 #define OVER_CHUNKS OVER_GROUPS(CHUNK)
 #define CHUNK_OF  \
@@ -272,7 +300,8 @@ void doxa_fill_scale(int64_t members, int64_t n, int squared, int64_t rho_stride
     }
 }
 
-/* What the moments keep and take in (1 - keep would lose the digits of a decay near 1); root: 1/sqrt of the second
+/* Adam's numbers, worked out once a chunk: the pass is bound by memory, but a division for each weight would show.
+ * What the moments keep and take in (1 - keep would lose the digits of a decay near 1); root: 1/sqrt of the second
  * one's correction. */
 typedef struct { float rate, keep_first, new_first, keep_second, new_second, small, root; } Adam;
 #define ADAM                                                                                   \
@@ -347,7 +376,8 @@ static inline __attribute__((always_inline)) void slopes(
     }
 }
 
-/* Every pair of a turn and a prior that there is: a mixture's slope needs the draw, which only epsilon gives back. */
+/* One switch a chunk instead of two questions a weight, at the price of ten copies of the loop (some kilobytes).
+ * Every pair of a turn and a prior that there is: a mixture's slope needs the draw, which only epsilon gives back. */
 #define EACH(GO)                                                                    \
     switch (4 * turn + prior) {                                                     \
         case 4 * GIVEN + NO_PRIOR: GO(GIVEN, NO_PRIOR); break;                      \
@@ -396,7 +426,8 @@ void doxa_descend(int64_t members, int64_t n, int turn, int prior, const float *
     }
 }
 
-/* The gradients by mean and rho that the step above goes along, for other optimisers. */
+/* The gradients by mean and rho that the step above goes along, for other optimisers: SGD, Langevin, and torch's own,
+ * which want them in memory. The same `slopes`, so that what Adam goes along and what others see cannot part. */
 void doxa_slopes(int64_t members, int64_t n, int turn, int prior, const float *weight, const float *about,
                  int64_t prior_stride, const float *centres, const float *precisions, int64_t gradient_stride,
                  const float *gradient, int64_t from_stride, const float *from, int64_t mean_stride, int64_t stride,
@@ -437,7 +468,8 @@ void doxa_collect(int64_t members, int64_t n, int add, int turn, int64_t gradien
     }
 }
 
-/* One step of Adam on any vector. */
+/* One step of Adam on any vector whose gradient is there: point estimates, means and rhos whose prior or noise has no
+ * pass of its own, and several draws a step, whose gradients doxa_collect has added up. */
 void doxa_adam(int64_t members, int64_t n, const float *rate, float keep_first, float new_first, float keep_second,
                float new_second, float small, float first_left, float second_left, int64_t gradient_stride,
                const float *gradient, int64_t stride, float *x, float *m, float *v) {

@@ -9,6 +9,11 @@ neighbouring addresses.
 A step is recorded as a CUDA graph and replayed. What changes from step to step is therefore read from memory: the
 step's number and Adam's corrections, numbers to C, are addresses here. Numbers that do differ between launches are kept
 from specialisation (`do_not_specialize`): Triton would compile once more for a 1, or for a multiple of 16.
+
+A function that starts with an underscore is part of others; the rest are launched, each from one place: those of noise
+by doxa/random/philox.py, draws and steps by doxa/flat. Addresses are worked out in 64 bits throughout: a fleet's matrix
+of weights outgrows 32 long before it outgrows the memory. Nothing is summed across programs, so that no sum depends on
+which of them ends first: runs repeat to the bit.
 """
 
 # mypy: ignore-errors
@@ -25,7 +30,10 @@ FAR = tl.constexpr(80.0)  # rho is held within, as in flat.c
 def _words(seed, high, group):
     """Philox4x32-10 at the lanes of a group: four words each.
 
-    Constants are made unsigned, as the words are: the upper half of a signed product is another one.
+    Constants are made unsigned, as the words are: the upper half of a signed product is another one. A round needs both
+    halves of two products of 32 by 32 bits; `umulhi` gives the upper one in an instruction, where products of 64 bits
+    are made of four. `high` is the step and the stream's number, the same for all lanes. Salmon et al. (2011), Parallel
+    random numbers: as easy as 1, 2, 3.
     """
     lane = tl.arange(0, LANES).to(tl.int64) + group * LANES
     c0 = (lane & 0xFFFFFFFF).to(tl.uint32)
@@ -51,7 +59,8 @@ def _box_muller(radius, angle):
     """Two words into two normals; 0.5 keeps the logarithm's argument off zero.
 
     The factors are 2^-31 and pi * 2^-31: angles are signed words, from minus half a turn to half a turn. A GPU has
-    instructions for log, sin and cos; the polynomials of flat.c would save nothing here.
+    instructions for log, sin and cos; the polynomials of flat.c would save nothing here. Hence normals that are equal
+    to those of the CPU to rounding, not to the bit.
     """
     u = ((radius >> 1).to(tl.float32) + 0.5) * 4.656612873077393e-10
     length = tl.sqrt(tl.abs(2.0 * tl.log(u)))
@@ -61,7 +70,10 @@ def _box_muller(radius, angle):
 
 @triton.jit
 def _softplus(rho):
-    """The scale of a rho, and its slope: both are made of exp(-|rho|), and the second costs next to nothing."""
+    """The scale of a rho, and its slope: both are made of exp(-|rho|), and the second costs next to nothing.
+
+    The logarithm's polynomial is that of flat.c: `tl.log(1 + t)` is zero for a rho of -20, and the KL's slope has 1/s.
+    """
     x = tl.minimum(tl.maximum(rho, -FAR), FAR)  # 1/s is a slope of the KL, and must be finite
     t = tl.exp(-tl.abs(x))
     # log(1 + t) for t in (0, 1]: 2 atanh(t / (2 + t)), to a small relative error
@@ -74,7 +86,10 @@ def _softplus(rho):
 
 @triton.jit(do_not_specialize=["start", "number"])
 def normals(seeds, step, number, start, n, sign, stride, out):
-    """Numbers of each net's stream from `start` on; the first and last group of a stretch are written in part."""
+    """Numbers of each net's stream from `start` on; the first and last group of a stretch are written in part.
+
+    `step` is an address, as a recorded step counts on by itself; `sign` is -1 in the second of an antithetic pair.
+    """
     group = tl.program_id(0).to(tl.int64) + start // GROUP
     k = tl.program_id(1).to(tl.int64)
     high = tl.load(step) + (number.to(tl.int64) << 32)
@@ -95,7 +110,11 @@ def normals(seeds, step, number, start, n, sign, stride, out):
 
 @triton.jit(do_not_specialize=["number"])
 def signs(seeds, step, number, n, stride, out):
-    """1 or -1, a bit of a word each. The 32 bits are an axis of the grid: words are made anew for each, not stored."""
+    """1 or -1, a bit of a word each. The 32 bits are an axis of the grid: words are made anew for each, not stored.
+
+    Ten rounds of arithmetic are cheaper than a trip to memory, and 32 times as many programs keep a GPU busy where a
+    layer has few signs to make. The order of the numbers is that of `doxa_signs` in flat.c.
+    """
     group = tl.program_id(0).to(tl.int64)
     bit = tl.program_id(1)
     k = tl.program_id(2).to(tl.int64)
@@ -114,7 +133,10 @@ def signs(seeds, step, number, n, stride, out):
 
 @triton.jit(do_not_specialize=["threshold", "number"])
 def kept(seeds, step, number, n, threshold, value, stride, out):
-    """A dropout mask. Words are compared in 64 bits: a threshold above half their range is below zero in 32."""
+    """A dropout mask. Words are compared in 64 bits: a threshold above half their range is below zero in 32.
+
+    `value` is 1/(1 - rate), and the threshold rate * 2^32: whole numbers, so that CPU and GPU drop the same units.
+    """
     group = tl.program_id(0).to(tl.int64)
     k = tl.program_id(1).to(tl.int64)
     high = tl.load(step) + (number.to(tl.int64) << 32)
@@ -158,7 +180,11 @@ def _place(z, at, n, sign, mean, rho, scale, epsilon, w, HAS_MEAN: tl.constexpr,
 def draw(seeds, step, number, start, n, sign, mean_stride, stride, w_stride, mean, rho, scale, epsilon, w,
          HAS_MEAN: tl.constexpr, HAS_RHO: tl.constexpr, HAS_SCALE: tl.constexpr,
          HAS_EPSILON: tl.constexpr):  # fmt: skip
-    """A net's weights drawn: reads mean and rho, writes w. Neither scale nor epsilon need ever be in memory."""
+    """A net's weights drawn: reads mean and rho, writes w. Neither scale nor epsilon need ever be in memory.
+
+    Where a step's pull-back wants epsilon it is kept here (`HAS_EPSILON`), not made again as flat.c can: on a GPU its
+    vector is read faster than Philox makes it. `start` is the stretch's first weight in the whole net.
+    """
     group = tl.program_id(0).to(tl.int64) + start // GROUP
     k = tl.program_id(1).to(tl.int64)
     high = tl.load(step) + (number.to(tl.int64) << 32)
@@ -176,7 +202,10 @@ def draw(seeds, step, number, start, n, sign, mean_stride, stride, w_stride, mea
 
 @triton.jit
 def fill_scale(n, rho_stride, stride, rho, scale, SQUARED: tl.constexpr, WIDE: tl.constexpr):
-    """softplus(rho), or its square: the second leaf of local noise."""
+    """softplus(rho), or its square: the second leaf of local noise.
+
+    The slope that comes with it is not stored: the step makes it again from rho, which it reads anyway.
+    """
     at = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
     k = tl.program_id(1).to(tl.int64)
     s, _ = _softplus(tl.load(rho + k * rho_stride + at, mask=at < n, other=0.0))
@@ -207,7 +236,9 @@ def descend(n, weights, about, prior_stride, centres, precisions, gradient_strid
     It reads gradients, epsilon, mean, rho and four moments and writes all but the first two; what lies between is never
     in memory. Without STEP both gradients are written in the place of moments, for other optimisers. `about` has four
     numbers a net: centre and precision of a Gaussian; of a mixture centre, both precisions and log-odds. Turns: 0
-    given, 1 times epsilon, 2 times twice the scale. Pulls: 0 none, 1 a line, 2 lines, 3 a mixture.
+    given, 1 times epsilon, 2 times twice the scale. Pulls: 0 none, 1 a line, 2 lines, 3 a mixture. They are numbered
+    as ScalePullback and PriorGradientKind are in doxa/flat; as constants of the compilation they leave no branch.
+    Rows of gradients are draw by draw, and within a draw net by net: row k + d * NETS.
     """
     at = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
     k = tl.program_id(1).to(tl.int64)
@@ -278,7 +309,10 @@ def descend(n, weights, about, prior_stride, centres, precisions, gradient_strid
 @triton.jit
 def adam(n, gradient_stride, gradient, stride, x, m, v, rates, lefts, first, new_first, second, new_second, small,
          WIDE: tl.constexpr):  # fmt: skip
-    """Adam on any vector, whose gradient is there: points, and what has no closed pull-back."""
+    """Adam on any vector, whose gradient is there: points, and what has no closed pull-back.
+
+    Here a net that rests is left out of the reading too: nothing of it is needed.
+    """
     at = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
     k = tl.program_id(1).to(tl.int64)
     rate = tl.load(rates + k)

@@ -42,19 +42,19 @@ Leaf = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Noise:
-    """A noise is how the second leaf is filled, the rule at an operation, and the turn back to the scale.
+    """A noise is how the second leaf is filled, the rule at an operation, and the pull-back to the scale.
 
     Without a rule the net runs plainly on drawn weights. It holds no numbers, only what is computed: nets with equal
     noises can learn as one program.
     """
 
     name: str
-    turn: ScalePullback = ScalePullback.TIMES_EPSILON
+    pullback: ScalePullback = ScalePullback.TIMES_EPSILON
     fill: Callable[[LeafSegment, Stream, float], None] | None = None
     rule: Callable[..., Tensor] | None = None
     draws_weights: bool = True  # whether the second leaf needs ε
 
-    def reaches(self, uses: Uses, name: str) -> bool:
+    def applies_to(self, uses: Uses, name: str) -> bool:
         """Whether the rule applies to this weight; otherwise it gets a shared draw.
 
         Where the rule applies the first leaf is the mean. An operation that the rule does not know would go on with it
@@ -164,7 +164,7 @@ class Leaves:
         self.nets, self.draws = len(mean), draws
         members, random = draws * len(mean), layout.random
         slots = layout.random_slots
-        has_rule = {s.name: noise.reaches(uses, s.name) for s in slots}
+        has_rule = {s.name: noise.applies_to(uses, s.name) for s in slots}
         self.has_rule = any(has_rule.values())
         any_drawn = not all(has_rule.values())
         self.flat = mean.new_empty(members, layout.size) if any_drawn or draws > 1 else mean
@@ -278,7 +278,7 @@ def noise_by_weight(layout: Layout, uses: Uses, noise: Noise) -> dict[str, str]:
     for slot in layout.slots:
         if not slot.random:
             noise_names[slot.name] = "point"
-        elif noise.rule is None or noise.reaches(uses, slot.name):
+        elif noise.rule is None or noise.applies_to(uses, slot.name):
             noise_names[slot.name] = noise.name
         else:
             noise_names[slot.name] = f"shared ({uses.fallback_reasons[slot.name]})"

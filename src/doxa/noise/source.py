@@ -19,6 +19,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from doxa.errors import BadInput
+from doxa.random import streams
 from doxa.random.philox import Stream, fill_dropout_mask, fill_normals, fill_signs
 
 Fill = Callable[..., None]
@@ -62,7 +64,7 @@ class StreamSource:
     requests_served: int = 0
 
     def draw(self, request: NoiseRequest) -> Tensor:
-        stream = self.stream.with_number(self.stream.number + self.requests_served)
+        stream = _stream_of_request(self.stream, self.requests_served)
         self.requests_served += 1
         return request.rows(stream, self.sign)[0]
 
@@ -95,11 +97,19 @@ def precompute_noise(requests: Sequence[NoiseRequest], draws: Sequence[tuple[Str
         nets = len(draws[0][0].seeds)
         out = torch.empty(len(draws) * nets, prod(request.shape), dtype=request.dtype, device=request.device)
         for draw_number, (stream, sign) in enumerate(draws):
-            request.rows(
-                stream.with_number(stream.number + i), sign, out[draw_number * nets : (draw_number + 1) * nets]
-            )
+            request.rows(_stream_of_request(stream, i), sign, out[draw_number * nets : (draw_number + 1) * nets])
         values_per_request.append(out.view(-1, *request.shape))
     return values_per_request
+
+
+def _stream_of_request(stream: Stream, request_number: int) -> Stream:
+    """Each asking's own stream; beyond the last, the next sample's numbers would come a second time."""
+    if request_number >= streams.MAX_ROW_REQUESTS:
+        raise BadInput(
+            f"one pass of the net asked for rows' noise more than {streams.MAX_ROW_REQUESTS:,} times, and a sample has "
+            "no more streams; use noise=shared, or a net that calls fewer layers in a pass"
+        )
+    return stream.with_number(stream.number + request_number)
 
 
 def normals(source: NoiseSource, shape: tuple[int, ...], like: Tensor) -> Tensor:

@@ -23,21 +23,23 @@ from doxa.flat import adam as adam_step
 class Adam:
     """Steps of about the learning rate in every direction, whatever the size of the gradient.
 
-    x ← x − rate · m̂ / (√v̂ + small),  m and v running means of the gradient and of its square
+    x ← x − rate · m̂ / (√v̂ + eps),  m and v running means of the gradient and of its square, which forget by betas
 
     The step of a belief is taken in the same pass over memory that finishes its gradients.
     Kingma & Ba (2015), Adam: a method for stochastic optimization.
     """
 
-    first: float = 0.9
-    second: float = 0.999
-    small: float = 1e-8
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
 
     def __post_init__(self) -> None:
-        for name, decay in (("first", self.first), ("second", self.second)):
-            if not 0 <= decay < 1:
-                raise BadInput(f"{name} must lie between 0 and 1, 1 excluded; got {decay}")
-        require_positive("small", self.small)
+        if not (isinstance(self.betas, tuple | list) and len(self.betas) == 2):
+            raise BadInput(f"betas must be two numbers, as (0.9, 0.999); got {self.betas!r}")
+        for beta in self.betas:
+            if not 0 <= beta < 1:
+                raise BadInput(f"betas must lie between 0 and 1, 1 excluded; got {beta}")
+        object.__setattr__(self, "betas", tuple(self.betas))  # of a list too: equal settings, equal hashes
+        require_positive("eps", self.eps)
 
     def start(self, gradient: Gradient) -> AdamStepper:
         """Adam for a gradient's parameters."""
@@ -50,7 +52,7 @@ class AdamStepper:
     eager = None
 
     def __init__(self, settings: Adam, gradient: Gradient) -> None:
-        self.settings, self.decays = settings, decays(settings.first, settings.second, settings.small)
+        self.settings, self.decays = settings, decays(*settings.betas, settings.eps)
         self.values = {p.name: p.values for p in gradient.parameters}
         self.moments = {name: Moments.initial(values) for name, values in self.values.items()}
         _, self.groups = group_indices(gradient)
@@ -60,7 +62,7 @@ class AdamStepper:
 
     def numbers(self, count: int) -> tuple[float, float]:
         """What the start has left of both moments at a step, counted from 1."""
-        return bias_corrections(count, self.settings.first, self.settings.second)
+        return bias_corrections(count, *self.settings.betas)
 
     @torch.no_grad()
     def step(self, gradient: Gradient, context: StepContext) -> None:
@@ -98,4 +100,4 @@ class AdamStepper:
 
 
 adam = Adam
-EXAMPLES = {"adam": (Adam(), Adam(0.8, 0.99))}
+EXAMPLES = {"adam": (Adam(), Adam((0.8, 0.99)))}

@@ -79,7 +79,8 @@ from __future__ import annotations
 SAMPLE = 1 << 16
 WEIGHTS = 0  # index i is weight i, whatever segments it is drawn in: ε can be made again for any stretch
 PRIOR = 1  # where rows have noise of their own no weights are drawn, and a prior without a closed KL wants some
-ROWS = 2  # and on, a number each time that an operation asks: SAMPLE − 2 of them
+ROWS = 2  # and on, a number each time that an operation asks
+MAX_ROW_REQUESTS = SAMPLE - ROWS  # the next number is the next sample's
 
 # Above the numbers of a point's one sample; one for each parameter, by its place among the gradient's.
 LANGEVIN_NOISE = 0x7FFE0000

@@ -51,15 +51,7 @@ OPTIMISERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _adam(
-    betas: tuple[float, float] = (optimisers.adam.first, optimisers.adam.second), eps: float = optimisers.adam.small
-) -> optimisers.adam:
-    """Doxa's Adam in torch's words."""
-    first, second = betas
-    return optimisers.adam(first, second, eps)
-
-
-DOXA_OPTIMISERS: dict[str, Callable[..., Optimiser]] = {"adam": _adam, "sgd": optimisers.sgd}
+DOXA_OPTIMISERS: dict[str, Callable[..., Optimiser]] = {"adam": optimisers.adam, "sgd": optimisers.sgd}
 PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
