@@ -113,7 +113,7 @@ def test_a_game_resumes_to_the_byte_on_the_device(tmp_path: Path, monkeypatch: p
     agents = three_agents("shared", "thompson, two")
     on_the_device(agents, checkpoint=tmp_path / "whole")
     monkeypatch.setattr(sys.modules["doxa.bandits.play"], "SPAN", 10)
-    lay_out, left = Run._lay_out, [3]
+    prepare_span, left = Run._prepare_span, [3]
 
     class Enough(Exception):
         pass
@@ -122,12 +122,12 @@ def test_a_game_resumes_to_the_byte_on_the_device(tmp_path: Path, monkeypatch: p
         left[0] -= 1
         if left[0] < 0:
             raise Enough
-        lay_out(run, unit)
+        prepare_span(run, unit)
 
-    monkeypatch.setattr(Run, "_lay_out", counting)
+    monkeypatch.setattr(Run, "_prepare_span", counting)
     with pytest.raises(Enough):
         on_the_device(agents, checkpoint=tmp_path / "cut", checkpoint_every=10)
-    monkeypatch.setattr(Run, "_lay_out", lay_out)
+    monkeypatch.setattr(Run, "_prepare_span", prepare_span)
     on_the_device(agents, checkpoint=tmp_path / "cut", resume=True)
     files = [(tmp_path / name / "checkpoint.doxa").read_bytes() for name in ("whole", "cut")]
     assert files[0] == files[1]
