@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 import doxa
-from doxa import learners, likelihoods, priors, registry
+from doxa import learners, likelihoods, nets, priors, registry
 from doxa.collectors.last import Last
 from doxa.contracts import Moment, Problem
 from doxa.errors import BadInput
@@ -30,12 +30,13 @@ from doxa.gradients.point import PointGradient
 from doxa.learners.point import Point
 from doxa.likelihoods import over_draws
 from doxa.runs import Plan
+from doxa.runs.plan import build_net
 
 ROOT = Path(__file__).parents[1]
 ADDING = ROOT / "tests" / "adding"
 # Folders with a table whose entries are written down one by one, without examples and names for one's own, and why.
 WRITTEN_TABLES = {
-    "bandits": "policies differ in what a game must have; tests/judge/bandits/small.py pairs them with learners",
+    "bandits": "policies differ in what a game must have; tests/bandits/small.py pairs them with learners",
     "judge": "metrics are told apart by what they take, and tests/laws/test_metrics.py has the rows for each kind",
     "nets": "any nn.Module is a net: the table is for words on the command line, and tests/zoo.py is for the laws",
     "report.figures": "a figure is drawn from a result of its own form; tests/report/test_figures.py has them",
@@ -192,6 +193,23 @@ def test_a_file_finds_the_prior_of_an_installed_plugin(tmp_path: Path, monkeypat
     monkeypatch.setattr(registry.metadata, "entry_points", lambda group: [plugin] if group == registry.PLUGINS else [])
     assert doxa.load(tmp_path / "belief.doxa", net()).prior == Logistic(0.5)
     del priors.TABLE["mine"]
+
+
+def widened(shape: Sequence[int], outputs: int, width: int = 4, deep: bool = False) -> nn.Module:
+    hidden = [nn.Linear(width, width), nn.ReLU()] if deep else []
+    return nn.Sequential(nn.Linear(shape[0], width), nn.ReLU(), *hidden, nn.Linear(width, outputs))
+
+
+def test_a_registered_net_is_made_from_words() -> None:
+    nets.register("widened", widened)
+    try:
+        assert [*build_net("widened:7,deep=true", (3,), 2)][-1].in_features == 7
+        with pytest.raises(BadInput, match=r"does not fit the net widened .*; it takes: shape, outputs, width, deep"):
+            build_net("widened:narrow=true", (3,), 2)
+        with pytest.raises(BadInput, match=r"there is no net 'widene'; did you mean 'widened'"):
+            build_net("widene", (3,), 2)
+    finally:
+        del nets.TABLE["widened"]
 
 
 # Plain objects, which inherit from nothing and are registered nowhere.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -21,7 +21,15 @@ from doxa.errors import BadInput, did_you_mean, require_whole, shorten
 from doxa.learners.ensemble import Ensemble
 from doxa.posteriors.mean_field import Family
 from doxa.runs.learner_call import LearnerCall, parse_learner
-from doxa.runs.parsing import build_member, call_member, has_member, parse_arguments, parse_literal, split_call
+from doxa.runs.parsing import (
+    build_member,
+    call_member,
+    find_member,
+    has_member,
+    parse_arguments,
+    parse_literal,
+    split_call,
+)
 from doxa.runs.training_data import TrainingData
 from doxa.search.engines.in_process import InProcess
 from doxa.search.engines.pool import Pool
@@ -307,7 +315,17 @@ def build_net(text: str, shape: Sequence[int], outputs: int) -> nn.Module:
         if len(shape) != 3 or shape[1] != shape[2]:
             raise BadInput(f"lenet5 takes square images; the rows here have shape {tuple(shape)}: use an mlp")
         return nets.lenet5(shape[0], outputs, shape[1])
-    raise BadInput(f"there is no net {name!r}{did_you_mean(name, nets.TABLE)}")
+    return _call_net(find_member(name, nets.TABLE, "net"), text, (tuple(shape), outputs, *positional), keywords)
+
+
+def _call_net(
+    maker: Callable[..., nn.Module], text: str, positional: Sequence[Any], keywords: Mapping[str, Any]
+) -> nn.Module:
+    """A net of the user's own, from the function that was registered for it."""
+    net = call_member(maker, text, "net", positional, keywords)
+    if not isinstance(net, nn.Module):
+        raise BadInput(f"the net {text!r} must be a torch module; its function made a {type(net).__name__}")
+    return net
 
 
 def _activation(name: str) -> Callable[[], nn.Module]:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from bandits.small import LEARNERS, PAIRS, POLICIES, RULES, bandit, net, numbers, play_small
 from doxa import bandits, learners, likelihoods, priors, rates
 from doxa.bandits.game import Game
 from doxa.errors import BadInput, Interrupted
@@ -17,7 +18,6 @@ from doxa.gradients.variational import VariationalGradient
 from doxa.random import streams
 from doxa.random.keys import seed_of
 from doxa.random.philox import Stream, fill_uniform
-from judge.bandits.small import LEARNERS, PAIRS, POLICIES, RULES, bandit, net, numbers, play_small
 
 CURIOUS = bandits.greedy(0.0), bandits.greedy(0.5), bandits.greedy(1.0)
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from bandits.small import GAUSSIAN, LEARNERS, POLICIES, RULES, Knows, bandit, known, net
 from doxa import bandits, learners, likelihoods, optimisers, posteriors, priors
 from doxa.bandits.game import GameSettings
 from doxa.bandits.play import start_game
@@ -14,7 +15,6 @@ from doxa.errors import BadInput
 from doxa.random import streams
 from doxa.random.philox import Stream, fill_normals
 from doxa.training.members import Member
-from judge.bandits.small import GAUSSIAN, LEARNERS, POLICIES, RULES, Knows, bandit, known, net
 
 FROZEN = {**RULES, "updates": 0, "steps": 2000, "memory": 4}
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
+from bandits.small import PAIRS, RULES, bandit, net, numbers, play_small
+from bandits.test_play import three_agents
 from doxa import bandits
 from doxa.engine import capture
 from doxa.engine import run as run_module
 from doxa.engine.checkpoint import Checkpointer
 from doxa.engine.run import Run
-from judge.bandits.small import PAIRS, RULES, bandit, net, numbers, play_small
-from judge.bandits.test_play import three_agents
 from test_capture import Record, record
 
 __all__ = ["record"]  # a fixture

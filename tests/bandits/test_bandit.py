@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from bandits.small import bandit, known
 from doxa import bandits
 from doxa.bandits.mushrooms import EAT, PASS
 from doxa.errors import BadInput
-from judge.bandits.small import bandit, known
 
 
 @pytest.mark.parametrize(("encoding", "columns"), [("drop_first", 95), ("one_hot", 117)])
