@@ -49,11 +49,11 @@ class BrokenFile(DoxaError, OSError):
 
 
 class Interrupted(DoxaError, KeyboardInterrupt):
-    """Training was stopped by hand; `belief` holds what had been learned by then."""
+    """Training was stopped by a signal, which `signal` numbers; `belief` holds what had been learned by then."""
 
-    def __init__(self, message: str, belief: Any = None) -> None:
+    def __init__(self, message: str, belief: Any = None, signal: int = 2) -> None:
         super().__init__(message)
-        self.belief = belief
+        self.belief, self.signal = belief, signal
 
 
 def require_whole(name: str, value: Any, least: int | None = 1) -> int:

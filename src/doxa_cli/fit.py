@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,7 +58,7 @@ def fit(
 
 def learn_and_show(settings: dict[str, Any], resume: bool, say: Say, as_json: bool, quiet: bool) -> None:
     """From settings, those of the rows among them, to a run and what is said of it."""
-    from doxa.errors import BadInput
+    from doxa.errors import BadInput, Interrupted
     from doxa.runs import Plan, learn, load_training_data
     from doxa.runs.learn import require_free_folder
 
@@ -80,9 +81,10 @@ def learn_and_show(settings: dict[str, Any], resume: bool, say: Say, as_json: bo
     say(_summary(training_data))
     try:
         run = learn(training_data, plan, folder, resume=resume, progress=not quiet, say=say)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         resume_hint = f"; what was learned is kept in {folder}: the same command with --resume goes on"
-        raise KeyboardInterrupt(f"interrupted{resume_hint if folder.exists() else ''}") from None
+        words = f"interrupted{resume_hint if folder.exists() else ''}"
+        raise Interrupted(words, signal=getattr(error, "signal", signal.SIGINT)) from None
     _show(run, as_json, quiet)
 
 

@@ -13,7 +13,8 @@ import typer
 
 from doxa_cli.terminal import note, printable
 
-REFUSED, USAGE, FAULT, INTERRUPTED, PIPE = 1, 2, 70, 130, 141
+REFUSED, USAGE, FAULT, PIPE = 1, 2, 70, 141
+BY_SIGNAL, INTERRUPT = 128, 2  # what a signal's number is added to; that of Ctrl-C
 TRACEBACK = "DOXA_TRACEBACK"
 HEAD, TAIL = 700, 300  # characters kept of a message that is too long; its end says how to mend it
 
@@ -52,7 +53,7 @@ def report_error(error: BaseException) -> int:
 
 def _message_and_code(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
-        return str(error) or "interrupted", INTERRUPTED
+        return str(error) or "interrupted", BY_SIGNAL + getattr(error, "signal", INTERRUPT)
     if isinstance(error, UsageError):
         return _usage_message(error), USAGE
     errors = sys.modules.get("doxa.errors")

@@ -122,7 +122,7 @@ def choose(
         trials = _score_kl_weights(training, belief_by_weight, classes, say)
         if stop.is_set():
             saved = "nothing was saved" if folder is None else f"saved in {folder}; the same call goes on from there"
-            raise Interrupted(f"stopped after the KL weights were tried; {saved}")
+            raise Interrupted(f"stopped after the KL weights were tried; {saved}", None, stop.signal)
         weight = min(trials, key=lambda trial: trial.nll).kl_weight
         beliefs = [belief_by_weight[weight]]
         if count > 1:

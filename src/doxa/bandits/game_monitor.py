@@ -17,8 +17,8 @@ from doxa.contracts import Record
 from doxa.engine.checkpoint import versions
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import State
-from doxa.engine.epochs import net_trouble, parameters_in_range
 from doxa.engine.run import Run
+from doxa.engine.soundness import net_trouble, parameters_in_range
 from doxa.predict.belief import Belief
 from doxa.weights.layout import bind_prior
 

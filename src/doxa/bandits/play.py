@@ -113,7 +113,7 @@ def play(
             try:
                 file.reopen(run, resume)
                 if stop.is_set() and not run.finished:
-                    raise Interrupted(f"stopped before part {number + 1} of {len(groups)} of the game")
+                    raise Interrupted(f"stopped before part {number + 1} of {len(groups)} of the game", None, stop.signal)
                 progress_bar = Progress(progress, rules.steps, 1, run.done, len(group), part, "step")
                 game_monitor.shown = progress_bar.bar is not None
                 with (

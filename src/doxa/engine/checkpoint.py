@@ -63,6 +63,11 @@ class Checkpointer:
     def path(self) -> Path | None:
         return None if self.folder is None else self.folder / CHECKPOINT
 
+    @property
+    def saved_in(self) -> Path | None:
+        """The folder, once it holds a checkpoint."""
+        return self.folder if self.path is not None and self.path.exists() else None
+
     def save(self, work: Work) -> None:
         """Write the work as it stands to one file in the folder."""
         assert self.path is not None

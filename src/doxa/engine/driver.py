@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +11,7 @@ from doxa.errors import Interrupted
 
 if TYPE_CHECKING:
     from doxa.engine.checkpoint import Checkpointer
+    from doxa.terminal.interrupt import StopRequest
     from doxa.terminal.progress import Progress
 
 
@@ -39,7 +39,7 @@ class Work(Protocol):
         ...
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """All that it takes to go on: plain JSON, and tensors by name."""
+        """All that it takes to go on, plain JSON and tensors by name; or Diverged, where nobody should go on with it."""
         ...
 
     def unpack(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -47,7 +47,7 @@ class Work(Protocol):
         ...
 
 
-def drive(work: Work, checkpointer: Checkpointer, progress: Progress, stop: threading.Event) -> None:
+def drive(work: Work, checkpointer: Checkpointer, progress: Progress, stop: StopRequest) -> None:
     """Work until it is finished, or until somebody asks to stop."""
     with progress as display:
         finished = work.finished
@@ -59,9 +59,8 @@ def drive(work: Work, checkpointer: Checkpointer, progress: Progress, stop: thre
             if checkpointer.folder is not None and (finished or checkpointer.is_due(work.done)):
                 checkpointer.save(work)
             if stop.is_set() and not finished:
-                raise Interrupted(
-                    f"stopped {work.position()}{checkpointer.save_interrupted(work)}", work.partial_result()
-                )
+                note = checkpointer.save_interrupted(work)
+                raise Interrupted(f"stopped {work.position()}{note}", work.partial_result(), stop.signal)
 
 
 def advance_to_end(work: Work) -> None:

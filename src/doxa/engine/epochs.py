@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Inputs, Record
-from doxa.engine.checkpoint import CHECKPOINT, Checkpointer, versions
+from doxa.engine.checkpoint import Checkpointer, versions
 from doxa.engine.context import StepContext
-from doxa.engine.contracts import WEIGHTS, Beliefs, Gradient, Parameter, State
+from doxa.engine.contracts import Beliefs, Gradient, State
 from doxa.engine.recipes import materialised
 from doxa.engine.run import Run
+from doxa.engine.soundness import net_trouble, parameters_in_range
 from doxa.engine.states import restore
 from doxa.errors import BadInput, Diverged
-from doxa.flat import RHO_LIMIT
 from doxa.predict.belief import Belief
 from doxa.predict.sweep import PredictionRequest, sweep
 from doxa.terminal.progress import epoch_text
-from doxa.weights.layout import Layout, non_finite_message
+from doxa.weights.layout import Layout
 
 # Numbers for the record, of each of some beliefs under way.
 Watch = Callable[[list[Belief]], Sequence[Mapping[str, float]]]
@@ -112,9 +112,7 @@ class EpochMonitor:
             [] if context is None else _bad_gradients(self.run.gradient, self.run.problem.layout, context, net)
         )
         gradient_note = f"; not finite: {', '.join(bad_gradients)}" if bad_gradients else ""
-        folder = self.checkpointer.folder
-        has_checkpoint = folder is not None and (folder / CHECKPOINT).exists()
-        checkpoint_note = f" The last good checkpoint is in {folder}." if has_checkpoint else ""
+        checkpoint_note = f" The last good checkpoint is in {folder}." if (folder := self.checkpointer.saved_in) else ""
         net_note = f"net {net}: " if self.members.nets > 1 else ""  # of an ensemble
         return Diverged(
             f"{net_note}{message} at step {self.run.steps} (epoch {self._epoch(net // self.members.nets)})"
@@ -249,32 +247,6 @@ class EpochMonitor:
         restore({"running": self.loss_sums}, tensors)
         self.histories, self.best_epochs = numbers["histories"], numbers["best_epochs"]
         self.troubles = {int(k): message for k, message in numbers["troubles"].items()}
-
-
-def parameters_in_range(gradient: Gradient) -> list[bool]:
-    """Whether each net's parameters are so small that nothing can be wrong with them: one question for all.
-
-    A GPU is slow to answer many.
-    """
-    small = [(p.values.abs() < RHO_LIMIT).flatten(1).all(1) for p in gradient.parameters]
-    in_range: list[bool] = torch.stack(small).all(0).tolist()
-    return in_range
-
-
-def net_trouble(gradient: Gradient, layout: Layout, net: int) -> str | None:
-    """What has gone wrong with a net's parameters, in words; None while all is well."""
-    troubles = (_parameter_trouble(p, layout, net) for p in gradient.parameters)
-    # What ran away is told before what it made of the weights.
-    return next((message for message in sorted(filter(None, troubles), key=lambda text: "ran away" not in text)), None)
-
-
-def _parameter_trouble(parameter: Parameter, layout: Layout, net: int) -> str | None:
-    row = parameter.values[net]
-    if parameter.limit is not None and not bool((row.abs() < parameter.limit).all()):
-        return f"the {parameter.role} ran away: {parameter.name} reaches {float(row.abs().max()):.3g}"
-    if parameter.role == WEIGHTS and len(row) == layout.size:
-        return non_finite_message(layout, row)
-    return None if bool(row.isfinite().all()) else f"the {parameter.role} are no longer finite"
 
 
 def _bad_gradients(gradient: Gradient, layout: Layout, context: StepContext, net: int) -> list[str]:

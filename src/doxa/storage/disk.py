@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,18 +12,28 @@ from typing import IO, Any
 
 from doxa.errors import BrokenFile
 
+TEMPORARY = re.compile(r"\.(doxa-)?[0-9a-f]{16}")  # without `doxa-` in older versions
+
 
 @contextmanager
-def atomic_write(path: Path, mode: str = "w", **open_options: Any) -> Iterator[IO[Any]]:
-    """A new file to write to, in the place of `path` once all of it is on the disk; whatever fails, nothing is lost."""
-    temporary = path.with_name(f".{secrets.token_hex(8)}")
+def atomic_write(
+    path: Path, mode: str = "w", keep_as: Path | None = None, **open_options: Any
+) -> Iterator[IO[Any]]:
+    """A new file to write to, in the place of `path` once all of it is on the disk; whatever fails, nothing is lost.
+
+    The file that was there is kept as `keep_as`, if that is given.
+    """
+    temporary = path.with_name(f".doxa-{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, mode.replace("w", "x"), **open_options) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if keep_as is not None and path.exists():
+            os.replace(path, keep_as)
         os.replace(temporary, path)
+        _flush_folder(path.parent)
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink()
@@ -30,3 +41,27 @@ def atomic_write(path: Path, mode: str = "w", **open_options: Any) -> Iterator[I
             raise
         reassurance = "; the file that was there is untouched" if path.exists() else ""
         raise BrokenFile(f"could not write {path}: {error.strerror or error}{reassurance}") from error
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name is what `atomic_write` writes before it is put in its place."""
+    return TEMPORARY.fullmatch(name) is not None
+
+
+def sweep_temporaries(folder: Path) -> None:
+    """Remove what killed processes were writing in a folder; only who holds its lock knows that they are dead."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if is_temporary(path.name) and path.is_file():
+                with suppress(OSError):
+                    path.unlink()
+
+
+def _flush_folder(folder: Path) -> None:
+    """Have the names of files on the disk too, which not every file system can promise."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

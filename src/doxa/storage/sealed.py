@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -44,8 +42,17 @@ DTYPE_NAMES = {
 }
 
 
-def write(path: str | PathLike[str], kind: str, header: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
-    """Write a file whole or not at all; rows that are on disk go from there to the file, a few at a time."""
+def write(
+    path: str | PathLike[str],
+    kind: str,
+    header: Mapping[str, Any],
+    tensors: Mapping[str, Any],
+    keep_as: Path | None = None,
+) -> None:
+    """Write a file whole or not at all; rows that are on disk go from there to the file, a few at a time.
+
+    The file that was there is kept as `keep_as`, if that is given.
+    """
     path = Path(path)
     streams = {k: rows for k, rows in tensors.items() if isinstance(rows, ROW_SOURCES)}
     in_memory = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items() if k not in streams}
@@ -53,18 +60,11 @@ def write(path: str | PathLike[str], kind: str, header: Mapping[str, Any], tenso
     text = canonical_json({"format": kind, "version": VERSION, **header, **stream_names})
     # One entry of metadata: several would come out in any order.
     metadata = {"doxa": canonical_json({"header": text, "sha256": sha256_of(text, {**in_memory, **streams})})}
-    with atomic_write(path, "wb") as file:
+    with atomic_write(path, "wb", keep_as) as file:
         if streams:
             _write_streamed(file, metadata, {**in_memory, **streams})
         else:
             file.write(to_bytes(in_memory, metadata=metadata))
-    # The file is in its place; that its name is on the disk too, not every file system can promise.
-    with suppress(OSError):
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _write_streamed(file: IO[bytes], metadata: Mapping[str, str], tensors: Mapping[str, Any]) -> None:

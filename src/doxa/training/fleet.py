@@ -87,7 +87,9 @@ def fleet(
                 )
                 beliefs_so_far = [belief_by_member.get(k) for k in range(count)]
                 raise Interrupted(
-                    f"stopped after part {number} of {len(groups)} of the fleet; {saved_note}", beliefs_so_far
+                    f"stopped after part {number} of {len(groups)} of the fleet; {saved_note}",
+                    beliefs_so_far,
+                    stop.signal,
                 )
             try:
                 beliefs: Sequence[Belief | None] = train(
