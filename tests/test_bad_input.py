@@ -24,7 +24,7 @@ from doxa import BadInput, BrokenFile, Diverged, DoxaError, kl_weights, learners
 from doxa.engine.feed import InMemoryFeed
 
 ROWS, SIZE, CLASSES = 20, 4, 3
-CHECKPOINT, BELIEF = "checkpoint.doxa", "belief.doxa"
+CHECKPOINT, PREVIOUS, BELIEF = "checkpoint.doxa", "checkpoint-previous.doxa", "belief.doxa"
 
 
 def net(outputs: int = CLASSES) -> nn.Module:
@@ -544,7 +544,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_refused_and_left_as_it_is(damage: str, run_folder: Path) -> None:
-    for name in (CHECKPOINT, BELIEF):
+    for name in (CHECKPOINT, PREVIOUS, BELIEF):
         (run_folder / name).write_bytes(DAMAGES[damage]((run_folder / name).read_bytes()))
     before = contents(run_folder)
     refuse("damaged", kind=BrokenFile, checkpoint=run_folder, resume=True, epochs=2)

@@ -33,8 +33,8 @@ app = typer.Typer(cls=PlainFlagsGroup, add_completion=True, pretty_exceptions_en
 
 
 @app.callback(
-    epilog="The exit code is 0 for success, 1 for input that cannot be used, 2 for wrong usage, 70 for a fault of Doxa, "
-    "and 128 and the signal's number for what a signal stopped: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."
+    epilog="The exit code is 0 for success, 1 for input that cannot be used, 2 for wrong usage, 70 for a fault of "
+    "Doxa, and 128 and a signal's number for what it stopped: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."
 )
 def doxa(
     _: Annotated[

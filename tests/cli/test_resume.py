@@ -6,6 +6,8 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from .small import Command, started
 
 WORDS = ("--target", "price", "--net", "mlp:8", "--learner", "variational", "--draws", "4", "--epochs", "250")
@@ -39,6 +41,24 @@ def test_control_c_keeps_what_was_learned_and_resume_goes_on_to_the_same_bytes(d
     assert Path("cut/belief.doxa").read_bytes() == Path("whole/belief.doxa").read_bytes()
     # Going on with what is finished changes nothing.
     assert doxa("fit", table, "--out", "cut", *WORDS, "--resume", "-q").code == 0
+    assert Path("cut/belief.doxa").read_bytes() == Path("whole/belief.doxa").read_bytes()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_terminated_or_hung_up_fit_is_saved_and_goes_on_to_the_same_bytes(
+    number: int, code: int, doxa: Command, tables: Path
+) -> None:
+    table = tables / "houses.csv"
+    process = started("fit", table, "--out", "cut", *WORDS)
+    deadline = time.monotonic() + 60
+    while not list(Path("cut").glob("training/*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "kept in cut" in err.splitlines()[-1]
+    assert doxa("fit", table, "--out", "cut", *WORDS, "--resume", "-q").code == 0
+    assert doxa("fit", table, "--out", "whole", *WORDS, "-q").code == 0
     assert Path("cut/belief.doxa").read_bytes() == Path("whole/belief.doxa").read_bytes()
 
 

@@ -397,7 +397,7 @@ def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> Non
 
 
 def test_a_file_whose_parts_are_missing_is_named(tmp_path: Path) -> None:
-    minimise(functions.sphere, [1.0], generations=2, checkpoint=tmp_path)
+    minimise(functions.sphere, [1.0], generations=1, checkpoint=tmp_path)
     path = tmp_path / "checkpoint.doxa"
     header, tensors = read(path, "doxa.search")
     del tensors["coordinate"]

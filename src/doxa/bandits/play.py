@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
 from os import PathLike
@@ -20,7 +21,7 @@ from doxa.bandits.game_monitor import SPAN, GameMonitor
 from doxa.bandits.outcome import Outcome
 from doxa.collectors.last import Last, LastCollector
 from doxa.contracts import Likelihood
-from doxa.engine.checkpoint import Checkpointer
+from doxa.engine.checkpoint import Checkpointer, reserved
 from doxa.engine.contracts import Learner
 from doxa.engine.driver import drive
 from doxa.engine.feed import InMemoryFeed
@@ -110,10 +111,14 @@ def play(
             file = Checkpointer(
                 STATE, "game", folder, settings, is_due=partial(_is_due, every), unsaved_note="", show_values=False
             )
-            try:
+            with ExitStack() as stack:
+                stack.callback(run.release)
+                stack.enter_context(reserved(file.folder))
                 file.reopen(run, resume)
                 if stop.is_set() and not run.finished:
-                    raise Interrupted(f"stopped before part {number + 1} of {len(groups)} of the game", None, stop.signal)
+                    raise Interrupted(
+                        f"stopped before part {number + 1} of {len(groups)} of the game", None, stop.signal
+                    )
                 progress_bar = Progress(progress, rules.steps, 1, run.done, len(group), part, "step")
                 game_monitor.shown = progress_bar.bar is not None
                 with (
@@ -126,8 +131,6 @@ def play(
                     drive(run, file, progress_bar, stop)
                 outcomes = [replace(o, belief=game_monitor.belief(i)) for i, o in enumerate(game_monitor.outcomes())]
                 outcome_of_agent |= dict(zip(group, outcomes, strict=True))
-            finally:
-                run.release()
     return [outcome_of_agent[k] for k in range(len(agents))]
 
 

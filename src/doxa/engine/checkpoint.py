@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,21 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from doxa import kernels as native
-from doxa.errors import BadInput, BrokenFile
+from doxa.errors import BadInput, BrokenFile, Diverged
 from doxa.storage import sealed
 from doxa.storage.describe import describe
+from doxa.storage.lock import folder_lock
 from doxa.version import VERSION
 
 if TYPE_CHECKING:
     from doxa.engine.driver import Work
 
-CHECKPOINT, BELIEF = "checkpoint.doxa", "belief.doxa"
+CHECKPOINT, PREVIOUS, BELIEF = "checkpoint.doxa", "checkpoint-previous.doxa", "belief.doxa"
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Whether there is something to go on from in a folder, be it only the last checkpoint but one."""
+    return (folder / CHECKPOINT).exists() or (folder / PREVIOUS).exists()
 
 
 def versions() -> dict[str, Any]:
@@ -28,12 +35,22 @@ def versions() -> dict[str, Any]:
     return {"doxa": VERSION, "torch": torch.__version__, "threads": threads, "kernels": kernels}
 
 
+def reserved(folder: Path | None) -> AbstractContextManager[None]:
+    """Be the only one who writes checkpoints in a folder, if there is one; the second is told who was first."""
+    if folder is None:
+        return nullcontext()
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"checkpoint must be a folder, but {folder} is a file; choose another name")
+    return folder_lock(folder)
+
+
 class Checkpointer:
     """Where some work is kept, if it is: whole or not at all, after the units that are `is_due` and when it is
     finished.
 
-    `settings`, one for all or one a member, must be the same where it goes on, but for those that are `changeable` on
-    resuming; what `check_header` refuses is not even looked at.
+    The last two checkpoints are kept, each found good before it becomes the newest: where the newest is damaged, the
+    one before leads to the same bits. `settings`, one for all or one a member, must be the same where it goes on, but
+    for those that are `changeable` on resuming; what `check_header` refuses is not even looked at.
     """
 
     def __init__(
@@ -57,72 +74,92 @@ class Checkpointer:
             show_values,
         )
         self.unsaved_note = unsaved_note
-        self.saved_unit: int | None = None  # the unit that the file stands at
-
-    @property
-    def path(self) -> Path | None:
-        return None if self.folder is None else self.folder / CHECKPOINT
+        self.saved_unit: int | None = None  # the unit that the newest file stands at
+        self.newest_is_good = False  # so that it is worth keeping when the next one is written
 
     @property
     def saved_in(self) -> Path | None:
         """The folder, once it holds a checkpoint."""
-        return self.folder if self.path is not None and self.path.exists() else None
+        return self.folder if self.folder is not None and has_checkpoint(self.folder) else None
 
     def save(self, work: Work) -> None:
-        """Write the work as it stands to one file in the folder."""
-        assert self.path is not None
+        """Write the work as it stands to a file in the folder; what has diverged is not written, and Diverged."""
+        assert self.folder is not None
         header, tensors = work.pack()
         common_header = {"settings": self.settings, "versions": versions()}
-        sealed.write(self.path, self.kind, {**common_header, **header}, tensors)
-        self.saved_unit = work.done
+        keep_as = self.folder / PREVIOUS if self.newest_is_good else None
+        sealed.write(self.folder / CHECKPOINT, self.kind, {**common_header, **header}, tensors, keep_as)
+        self.saved_unit, self.newest_is_good = work.done, True
+
+    def save_good(self, work: Work) -> None:
+        """Save the work if it is good; if not, the files stay that were, and its own monitor will end it."""
+        with suppress(Diverged):
+            self.save(work)
 
     def save_interrupted(self, work: Work) -> str:
         """Save what is there, and say where."""
         if self.folder is None:
             return f"; nothing was saved, since no checkpoint folder was given{self.unsaved_note}"
         if self.saved_unit != work.done:
-            self.save(work)
+            try:
+                self.save(work)
+            except Diverged as error:
+                older = f"; {self.folder} holds what was good before" if self.saved_in else ""
+                return f"; it was not saved, for it has diverged: {error}{older}"
         return f"; saved in {self.folder}. Go on with the same call and resume=True"
 
     def reopen(self, work: Work, resume: bool) -> None:
-        """Start afresh, or where the file stands."""
+        """Start afresh, or where the newest file stands that is whole."""
         if self.folder is None:
             if resume:
                 raise BadInput(f"resume=True needs the folder of the {self.noun} to go on with: pass checkpoint=")
             return
-        if self.folder.exists() and not self.folder.is_dir():
-            raise BadInput(f"checkpoint must be a folder, but {self.folder} is a file; choose another name")
-        assert self.path is not None
-        if not self.path.exists():
+        if not has_checkpoint(self.folder):
             return
         if not resume:
             raise BadInput(
                 f"{self.folder} already holds a {self.noun}; pass resume=True to go on with it, or choose another "
                 "folder"
             )
-        header, tensors = sealed.read(self.path, self.kind)
+        newest, *older = [path for name in (CHECKPOINT, PREVIOUS) if (path := self.folder / name).exists()]
         try:
-            self.check_header(self.path, header)
-            self._require_same_settings(header["settings"])
-            work.unpack(header, tensors)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            if isinstance(error, BadInput):
+            self._unpack(work, newest)
+            self.newest_is_good = newest.name == CHECKPOINT
+        except BrokenFile as error:
+            if not older:
                 raise
-            raise BrokenFile(f"{self.path} was written by another version of Doxa ({error!r})") from error
-        if header["versions"] != versions():
+            try:
+                self._unpack(work, older[0])
+            except BrokenFile:
+                raise error from None
             warnings.warn(
-                f"{self.path} was written by {header['versions']}, this is {versions()}: bits may differ", stacklevel=4
+                f"{error}; going on from {older[0]}, the checkpoint before it, to the same bits", stacklevel=4
             )
+
+    def _unpack(self, work: Work, path: Path) -> None:
+        """Put the work to where a file stands."""
+        header, tensors = sealed.read(path, self.kind)
+        try:
+            self.check_header(path, header)
+            self._require_same_settings(path, header["settings"])
+            work.unpack(header, tensors)
+            saved_with = header["versions"]
+        except BadInput:
+            raise
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError) as error:
+            raise BrokenFile(f"{path} was written by another version of Doxa ({error!r})") from error
+        if saved_with != versions():
+            warnings.warn(f"{path} was written by {saved_with}, this is {versions()}: bits may differ", stacklevel=5)
         self.saved_unit = work.done
 
-    def _require_same_settings(self, saved_settings: Any) -> None:
+    def _require_same_settings(self, path: Path, saved_settings: Any) -> None:
         """Refuse to go on with other settings than those saved; the fingerprint of the data is one of them."""
         saved, current = (
             [settings] if isinstance(settings, Mapping) else list(settings)
             for settings in (saved_settings, self.settings)
         )
         if len(saved) != len(current):
-            raise BadInput(f"{self.path} belongs to a fleet of {len(saved)}, not of {len(current)}; use the same call")
+            raise BadInput(f"{path} belongs to a fleet of {len(saved)}, not of {len(current)}; use the same call")
         for member, (old, new) in enumerate(zip(saved, current, strict=True)):
             changed = [
                 f"{k}: {old.get(k)} there, {v} here" if self.show_values else k
@@ -132,7 +169,7 @@ class Checkpointer:
             if changed:
                 member_note = f"member {member} of " if len(saved) > 1 else ""
                 raise BadInput(
-                    f"{self.path} belongs to {member_note}a {self.noun} with other settings ({'; '.join(changed)}); "
+                    f"{path} belongs to {member_note}a {self.noun} with other settings ({'; '.join(changed)}); "
                     "use the same call to go on"
                 )
 

@@ -39,7 +39,7 @@ class Work(Protocol):
         ...
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """All that it takes to go on, plain JSON and tensors by name; or Diverged, where nobody should go on with it."""
+        """All that it takes to go on, plain JSON and tensors by name; or Diverged, where nobody should."""
         ...
 
     def unpack(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -57,7 +57,7 @@ def drive(work: Work, checkpointer: Checkpointer, progress: Progress, stop: Stop
             finished = work.finished
             # A unit, what was observed in it and the end of an epoch are one: only then is it saved.
             if checkpointer.folder is not None and (finished or checkpointer.is_due(work.done)):
-                checkpointer.save(work)
+                checkpointer.save_good(work)
             if stop.is_set() and not finished:
                 note = checkpointer.save_interrupted(work)
                 raise Interrupted(f"stopped {work.position()}{note}", work.partial_result(), stop.signal)

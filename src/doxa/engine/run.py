@@ -29,8 +29,9 @@ from doxa.engine.driver import advance_to_end
 from doxa.engine.legacy_checkpoint import translate_legacy
 from doxa.engine.members import Members
 from doxa.engine.recipes import group_indices
+from doxa.engine.soundness import state_trouble
 from doxa.engine.states import restore, select_prefix
-from doxa.errors import BadInput
+from doxa.errors import BadInput, Diverged
 from doxa.random.keys import isolated_rng
 from doxa.weights.layout import learning_mode
 from doxa.weights.saved_layout import encode_layout
@@ -276,6 +277,9 @@ class Run:
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         states: dict[str, State] = {name: part.state() for name, part in self.stateful_parts().items()}
+        trouble = state_trouble(self.gradient, self.problem.layout, self.required_monitor.resting(), states)
+        if trouble is not None:
+            raise Diverged(trouble)
         tensors = {f"{name}.{k}": t for name, state in states.items() for k, t in state.tensors.items()}
         layout = encode_layout(self.problem.layout)
         numbers = {name: dict(s.numbers) for name, s in states.items()}

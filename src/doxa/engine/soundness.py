@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+
 import torch
 
-from doxa.engine.contracts import WEIGHTS, Gradient, Parameter
+from doxa.engine.contracts import WEIGHTS, Gradient, Parameter, State
 from doxa.flat import RHO_LIMIT
 from doxa.weights.layout import Layout, non_finite_message
 
@@ -26,10 +29,38 @@ def net_trouble(gradient: Gradient, layout: Layout, net: int) -> str | None:
     return next((message for message in sorted(filter(None, troubles), key=lambda text: "ran away" not in text)), None)
 
 
+def state_trouble(
+    gradient: Gradient, layout: Layout, resting: Sequence[bool], states: Mapping[str, State]
+) -> str | None:
+    """What forbids going on from states of a run's parts, in words; nets that rest may hold anything."""
+    in_range = parameters_in_range(gradient)
+    awake = (net for net, rests in enumerate(resting) if not rests and not in_range[net])
+    trouble = next((message for net in awake if (message := net_trouble(gradient, layout, net))), None)
+    if trouble is not None or any(resting):  # whose rows are whose, only the parts know
+        return trouble
+    tensors = {f"{part}.{name}": t for part, state in states.items() for name, t in state.tensors.items()}
+    tensors = {name: t for name, t in tensors.items() if t.is_floating_point() and t.numel()}
+    flags = [t.detach().isnan().any() for t in tensors.values()]
+    bad = [name for name, flag in zip(tensors, torch.stack(flags).tolist(), strict=True) if flag] if flags else []
+    return f"not a number any more: {', '.join(bad)}" if bad else None
+
+
 def _parameter_trouble(parameter: Parameter, layout: Layout, net: int) -> str | None:
     row = parameter.values[net]
     if parameter.limit is not None and not bool((row.abs() < parameter.limit).all()):
         return f"the {parameter.role} ran away: {parameter.name} reaches {float(row.abs().max()):.3g}"
+    if (
+        parameter.role == WEIGHTS
+        and bool((row.abs() > _largest_weight(row.dtype)).any())
+        and bool(row.isfinite().all())
+    ):
+        return f"the weights ran away: they reach {float(row.abs().max()):.3g}"
     if parameter.role == WEIGHTS and len(row) == layout.size:
         return non_finite_message(layout, row)
     return None if bool(row.isfinite().all()) else f"the {parameter.role} are no longer finite"
+
+
+def _largest_weight(dtype: torch.dtype) -> float:
+    """Where squares overflow nothing is left to learn; numbers of a few bits get there without harm."""
+    largest = torch.finfo(dtype).max
+    return math.sqrt(largest) if largest > 1e30 else largest

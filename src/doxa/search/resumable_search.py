@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from doxa.engine.checkpoint import Checkpointer
+from doxa.engine.checkpoint import Checkpointer, reserved
 from doxa.engine.driver import advance_to_end, drive
 from doxa.errors import Diverged
 from doxa.search.ask_tell import Search
@@ -110,8 +110,10 @@ class SearchWork:
         note = f"{self.done} of {self.resumable_search.generations} generations were done before"
         if self.file.folder is not None and self.done > 0:
             if self.file.saved_unit != self.done:
-                self.file.save(self)
-            note += f", and are kept in {self.file.folder}: the same call and resume=True goes on from there"
+                self.file.save_good(self)
+            if self.file.saved_unit is not None:
+                part = "" if self.file.saved_unit == self.done else f" up to generation {self.file.saved_unit}"
+                note += f", and are kept{part} in {self.file.folder}: the same call and resume=True goes on from there"
         note += "; this error's .found holds what they came to"
         if not isinstance(error, Diverged | EvaluationFailed):  # the objective's own, in this process
             with suppress(AttributeError):  # some errors take no attribute
@@ -150,17 +152,18 @@ def run_search(
         check_header=resumable_search.require_fit,
         unsaved_note=": this error's .belief holds what was found",
     )
-    file.reopen(SearchWork(resumable_search, evaluate_in_process), checkpoint_options.resume)
-    if not engine.leads:
-        file.folder = None
-    progress_bar = Progress(
-        progress and engine.leads,
-        resumable_search.generations,
-        1,
-        resumable_search.search.generation,
-        unit="generation",
-    )
-    with gentle_interrupt() as stop, engine.start_workers(partial(serialize_search, resumable_search)) as exchange:
-        work = SearchWork(resumable_search, exchange, file)
-        drive(work, file, progress_bar, stop)
+    with reserved(file.folder if engine.leads else None):
+        file.reopen(SearchWork(resumable_search, evaluate_in_process), checkpoint_options.resume)
+        if not engine.leads:
+            file.folder = None
+        progress_bar = Progress(
+            progress and engine.leads,
+            resumable_search.generations,
+            1,
+            resumable_search.search.generation,
+            unit="generation",
+        )
+        with gentle_interrupt() as stop, engine.start_workers(partial(serialize_search, resumable_search)) as exchange:
+            work = SearchWork(resumable_search, exchange, file)
+            drive(work, file, progress_bar, stop)
     return work

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from doxa.errors import Diverged
 from doxa.search.ask_tell import Search
 from doxa.search.distribution.gaussian import SearchDistribution
 from doxa.search.distribution.importance_mixing import PreviousGeneration
@@ -15,12 +16,15 @@ OPTIMISER = "optimiser."
 
 
 def pack_search(search: Search) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """A search's state as numbers and tensors."""
+    """A search's state as numbers and tensors; Diverged, where it is no longer one to go on from."""
     state, numbers = search.state(), dict[str, Any]()
     tensors: dict[str, Tensor] = {"mean": state["mean"], "coordinate": state["coordinate"]}
     for index, parameter_state in state["optimiser"]["state"].items():
         for name, value in parameter_state.items():
             (tensors if isinstance(value, Tensor) else numbers)[f"{OPTIMISER}{index}.{name}"] = value
+    bad = [name for name, t in tensors.items() if not bool(t.isfinite().all())]
+    if bad:
+        raise Diverged(f"not finite any more after generation {search.generation}: {', '.join(bad)}")
     if search.larger_coordinate is not None:
         tensors["larger"] = search.larger_coordinate
     if search.previous_generation is not None:

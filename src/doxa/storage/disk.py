@@ -16,9 +16,7 @@ TEMPORARY = re.compile(r"\.(doxa-)?[0-9a-f]{16}")  # without `doxa-` in older ve
 
 
 @contextmanager
-def atomic_write(
-    path: Path, mode: str = "w", keep_as: Path | None = None, **open_options: Any
-) -> Iterator[IO[Any]]:
+def atomic_write(path: Path, mode: str = "w", keep_as: Path | None = None, **open_options: Any) -> Iterator[IO[Any]]:
     """A new file to write to, in the place of `path` once all of it is on the disk; whatever fails, nothing is lost.
 
     The file that was there is kept as `keep_as`, if that is given.

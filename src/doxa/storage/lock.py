@@ -76,7 +76,9 @@ def _enter_again(key: str, folder: Path) -> bool:
             _held[key] = HeldLock(process, thread)
             return False
         if held.thread != thread:
-            raise BadInput(f"{folder} is being written by another thread of this process; give each a folder of its own")
+            raise BadInput(
+                f"{folder} is being written by another thread of this process; give each a folder of its own"
+            )
         held.depth += 1
         return True
 

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from doxa.contracts import Likelihood, Schedule
 from doxa.data.rows import as_inputs, explain_input_errors
+from doxa.engine.checkpoint import reserved
 from doxa.engine.contracts import Learner
 from doxa.engine.epochs import Watch
 from doxa.errors import BadInput, Diverged, Interrupted, require_whole
@@ -24,7 +25,7 @@ from doxa.predict.draws import Draws
 from doxa.predict.sweep import ROWS, PredictionRequest, prototype_of, sweep
 from doxa.terminal.interrupt import gentle_interrupt
 from doxa.training.groups import group_members, saved_groups
-from doxa.training.members import Member, require_training_arguments
+from doxa.training.members import Member, keeps_records, require_training_arguments
 from doxa.training.options import Optimiser, Options
 from doxa.training.train import train
 from doxa.weights.layout import Chooser
@@ -74,12 +75,12 @@ def fleet(
     _warn_duplicates(members)
     groups = group_members(members, None if at_once is None else require_whole("at_once", at_once), device)
     root = None if checkpoint is None else Path(checkpoint)
-    if root is not None:
-        groups = saved_groups(root, groups, resume)
-    has_parts = len(groups) > 1
     belief_by_member: dict[int, Belief | None] = {}
     troubles: dict[int, str] = {}
-    with gentle_interrupt() as stop:
+    with reserved(root if keeps_records(members) else None), gentle_interrupt() as stop:
+        if root is not None:
+            groups = saved_groups(root, groups, resume)
+        has_parts = len(groups) > 1
         for number, group in enumerate(groups):
             if stop.is_set():
                 saved_note = (

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa.engine.checkpoint import CHECKPOINT
+from doxa.engine.checkpoint import has_checkpoint
 from doxa.errors import BadInput, BrokenFile
 from doxa.storage.disk import atomic_write
 from doxa.training.members import Member
@@ -50,9 +50,9 @@ def saved_groups(root: Path, groups: list[list[int]], resume: bool) -> list[list
         raise BadInput(f"checkpoint must be a folder, but {root} is a file; choose another name")
     path = root / DIVISION
     if not path.exists():
-        if (root / CHECKPOINT).exists() and resume:
+        if has_checkpoint(root) and resume:
             return [sorted(k for group in groups for k in group)]  # it was one part then
-        if (root / CHECKPOINT).exists():
+        if has_checkpoint(root):
             raise BadInput(f"{root} already holds a run; pass resume=True to go on with it, or choose another folder")
         if len(groups) > 1:
             with atomic_write(path) as file:

@@ -33,6 +33,18 @@ def net_keys(members: Sequence[Member]) -> list[Key]:
     return [(member.seed, "net", j) for member in members for j in range(member.learner.nets)]
 
 
+def keeps_records(members: Sequence[Member]) -> bool:
+    """Whether this process writes down what members learn; where workers run the same script, one of them does."""
+    return all(getattr(_engine(member.learner), "leads", True) for member in members)
+
+
+def _engine(learner: Any) -> Any:
+    """The workers of a search, be it within an ensemble or an average; others have none."""
+    while hasattr(learner, "learner"):
+        learner = learner.learner
+    return getattr(learner, "engine", None)
+
+
 def require_training_arguments(net: Any, learner: Any, likelihood: Any, optimiser: Any, autocast: Any) -> None:
     """Refuse what is not a member of its room, before anything else happens."""
     if not isinstance(net, nn.Module):

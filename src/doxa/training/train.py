@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
 from doxa.contracts import Likelihood
-from doxa.engine.checkpoint import BELIEF, Checkpointer
+from doxa.engine.checkpoint import BELIEF, Checkpointer, reserved
 from doxa.engine.driver import drive
 from doxa.engine.epochs import EpochMonitor
 from doxa.engine.run import Run, training_context
@@ -18,7 +18,7 @@ from doxa.search.engines.contract import GradientWithEngine
 from doxa.search.engines.follower import serialize_search
 from doxa.terminal.interrupt import gentle_interrupt
 from doxa.terminal.progress import Progress
-from doxa.training.members import Member
+from doxa.training.members import Member, keeps_records
 from doxa.training.options import Options
 from doxa.training.prepare import prepare_run
 
@@ -32,7 +32,9 @@ def train(
 ) -> list[Belief]:
     """Learn the beliefs of members that can work as one program."""
     run, monitor, checkpointer = prepare_run(members, data, likelihood, options)
-    try:
+    with ExitStack() as stack:
+        stack.callback(run.release)
+        stack.enter_context(reserved(checkpointer.folder if keeps_records(members) else None))
         checkpointer.reopen(run, options.resume)
         with (
             training_context(run.problem, run.device),
@@ -50,8 +52,6 @@ def train(
                 stop,
             )
         return _finish_run(run, monitor, checkpointer, [member.number for member in members])
-    finally:
-        run.release()
 
 
 def _finish_run(
