@@ -122,6 +122,26 @@ def test_a_checkpoint_that_lacks_a_field_is_broken(missing: str, tmp_path: Path)
         fit(tmp_path, resume=True)
 
 
+HOSTILE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "a number of steps": lambda header: header.update(done="9"),
+    "not a number of steps": lambda header: header.update(done=-3),
+    "one entry for each": lambda header: header["numbers"]["monitor"].update(histories={}),
+    "must hold numbers": lambda header: header["numbers"]["monitor"]["histories"][0][0].update(nll="low"),
+    "there are 1 epochs": lambda header: header["numbers"]["monitor"].update(best_epochs=[7]),
+}
+
+
+@pytest.mark.parametrize("message", HOSTILE)
+def test_a_checkpoint_of_another_structure_is_broken(message: str, tmp_path: Path) -> None:
+    fit(tmp_path, epochs=1)
+    header, tensors = sealed.read(tmp_path / CHECKPOINT, "doxa.training")
+    HOSTILE[message](header)
+    header = {k: v for k, v in header.items() if k not in ("format", "version")}
+    sealed.write(tmp_path / CHECKPOINT, "doxa.training", header, tensors)
+    with pytest.raises(BrokenFile, match=message):
+        fit(tmp_path, resume=True)
+
+
 class Runaway(torch.optim.SGD):
     """Plain SGD, until it is told to put a number into all weights, or into what it remembers."""
 

@@ -245,8 +245,21 @@ class EpochMonitor:
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         restore({"running": self.loss_sums}, tensors)
+        _require_histories(numbers["histories"], numbers["best_epochs"], self.members.count)
         self.histories, self.best_epochs = numbers["histories"], numbers["best_epochs"]
         self.troubles = {int(k): message for k, message in numbers["troubles"].items()}
+
+
+def _require_histories(histories: Any, best_epochs: Any, members: int) -> None:
+    """Refuse what is not a list of rows and a best epoch for every member."""
+    if not isinstance(histories, list) or not isinstance(best_epochs, list) or len(histories) != members:
+        raise ValueError(f"histories and best_epochs must be lists, one entry for each of {members} members")
+    for rows, best in zip(histories, best_epochs, strict=True):
+        values = [value for row in rows for value in row.values()]
+        if not all(type(value) in (int, float) for value in values):
+            raise ValueError("histories must hold numbers")
+        if type(best) is not int or not -1 <= best < max(len(rows), 1):
+            raise ValueError(f"best_epochs holds {best!r:.80}, and there are {len(rows)} epochs")
 
 
 def _bad_gradients(gradient: Gradient, layout: Layout, context: StepContext, net: int) -> list[str]:

@@ -288,6 +288,8 @@ class Run:
     def unpack(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Go on where it was packed."""
         header, tensors = translate_legacy(header, tensors, self.members.nets)
+        if type(header["done"]) is not int or header["done"] < 0 or header["done"] % self.source.period:
+            raise ValueError(f"done is {header['done']!r:.80}, not a number of steps")
         for name in ("training", "source"):
             restore(self.stateful_parts()[name].state().tensors, tensors, f"{name}.")
         for name in ("optimiser", "collector", "monitor"):

@@ -100,6 +100,8 @@ class SearchWork:
         return {"trajectory": self.resumable_search.trajectory, **header, **extra_header}, {**tensors, **extra_tensors}
 
     def unpack(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        if type(header["generation"]) is not int or header["generation"] < 0:
+            raise ValueError(f"generation is {header['generation']!r:.80}, not a number of generations")
         restore_search(self.resumable_search.search, header, tensors)
         self.resumable_search.trajectory = header["trajectory"]
         self.resumable_search.load(header, tensors)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import platform
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ from doxa.errors import BadInput, BrokenFile
 from doxa.storage.disk import sweep_temporaries
 
 LOCK = ".doxa-lock"
+LOCKED_BYTE = 1 << 30  # beyond the text: what Windows locks, nobody else can read
 UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}  # file systems that lock nothing
 
 
@@ -108,14 +109,15 @@ def _take(folder: Path) -> int:
     path = folder / LOCK
     while True:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise BrokenFile(f"cannot write in {folder}: {error.strerror or error}") from error
         try:
             _lock(descriptor, folder)
             if _is_same_file(descriptor, path):
                 os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, json.dumps(_describe_owner()).encode(), 0)
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                os.write(descriptor, json.dumps(_describe_owner()).encode())
                 return descriptor
         except OSError as error:
             os.close(descriptor)
@@ -128,7 +130,7 @@ def _take(folder: Path) -> int:
 
 def _lock(descriptor: int, folder: Path) -> None:
     try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock_byte(descriptor)
     except OSError as error:
         owner = _read_owner(descriptor)
         if error.errno in (errno.EACCES, errno.EAGAIN):
@@ -137,6 +139,21 @@ def _lock(descriptor: int, folder: Path) -> None:
             raise
         if _may_live(owner):
             raise BadInput(f"{_refusal(folder, owner)}; if it has ended, remove {folder / LOCK}") from None
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock_byte(descriptor: int) -> None:
+        """Lock one byte, or raise at once where another process has it."""
+        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock_byte(descriptor: int) -> None:
+        """Lock one byte, or raise at once where another process has it."""
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCKED_BYTE)
 
 
 def _refusal(folder: Path, owner: dict[str, Any]) -> str:
@@ -160,7 +177,8 @@ def _describe_owner() -> dict[str, Any]:
 def _read_owner(descriptor: int) -> dict[str, Any]:
     """Who says in the file to be its owner; nothing, where that is unreadable."""
     try:
-        owner = json.loads(os.pread(descriptor, 1000, 0))
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        owner = json.loads(os.read(descriptor, 1000))
         return {"process": int(owner["process"]), "host": str(owner["host"]), "since": str(owner["since"])}
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return {}
@@ -171,6 +189,8 @@ def _may_live(owner: dict[str, Any]) -> bool:
     if not owner:
         return False
     if owner["host"] != platform.node():
+        return True
+    if sys.platform == "win32":  # where to ask is to interrupt
         return True
     try:
         os.kill(owner["process"], 0)
