@@ -14,6 +14,7 @@ from doxa.tables.table import Cells, Column, Numbers, Words
 MISSING = {m: "nan" for w in ("", "na", "n/a", "nan", "null", "none", "?") for m in (w, w.upper(), w.capitalize())}
 MISSING["NaN"] = MISSING["<NA>"] = MISSING["#N/A"] = "nan"
 
+LONGEST = 1_000  # letters of what is tried as a number at once: an array has room for the longest in every row
 LONG = 64  # letters of a number, of which more are not kept for every row
 
 _NONE = np.empty(0, "S1")
@@ -32,6 +33,8 @@ class ColumnBuilder:
     def add(self, chunk: Sequence[str]) -> None:
         """The column's next cells."""
         cells = [MISSING.get(cell, cell) for cell in map(str.strip, chunk)]
+        if self.plain_numbers is not None and len(max(cells, key=len)) > LONGEST:
+            self._turn_to_words()
         if self.plain_numbers is not None:
             try:
                 written = np.array(cells)
@@ -78,8 +81,9 @@ def words_as_numbers(column: Words, form: str) -> Numbers | None:
         return None
     by_level = np.full(len(column.levels) + 1, np.nan)  # the last is for the code −1
     by_level[used] = values
-    texts = np.array([*column.levels, "nan"])
-    compact = _compact_cells(texts, [])
+    if max(map(len, column.levels), default=0) > LONG:
+        return Numbers(by_level[column.codes], form)
+    compact = _compact_cells(np.array([*column.levels, "nan"]), [])
     return Numbers(by_level[column.codes], form, None if isinstance(compact, list) else compact[column.codes])
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from doxa.errors import BadInput
+from doxa.errors import BadInput, shorten
+from doxa.storage.source import require_readable
 from doxa.tables.columns import words_as_numbers
 from doxa.tables.csv import read_csv
 from doxa.tables.forms import DATE, DAY, DURATION, NUMBER, days_since_epoch
@@ -124,10 +125,7 @@ def _words_from_objects(cells: list[Any]) -> Words:
 
 
 def _from_file(path: Path, encoding: str, say: Callable[[int], None]) -> Table:
-    if path.is_dir():
-        raise BadInput(f"{path} is a folder; expected a CSV or parquet file")
-    if not path.exists():
-        raise BadInput(f"there is no file {path}")
+    require_readable(path, "a CSV or parquet file")
     try:
         if path.suffix in (".parquet", ".pq"):
             return _from_parquet(path)
@@ -145,6 +143,6 @@ def _from_parquet(path: Path) -> Table:
         frame = pandas.read_parquet(path)
     except ImportError:
         raise BadInput(f"reading {path} needs pyarrow: pip install pyarrow") from None
-    except (ValueError, OSError) as error:
-        raise BadInput(f"{path} cannot be read as parquet: {error}") from None
+    except Exception as error:  # a damaged file has its reader fail in any way
+        raise BadInput(f"{path} cannot be read as parquet: {shorten(str(error), 200)}") from None
     return from_frame(frame, path.name)
