@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import traceback
@@ -11,6 +10,7 @@ from typing import Any
 
 import typer
 
+from doxa_cli.streams import open_closed_streams, silence
 from doxa_cli.terminal import note, printable
 
 REFUSED, USAGE, FAULT, PIPE = 1, 2, 70, 141
@@ -23,7 +23,8 @@ UsageError = typer.BadParameter.__bases__[0]
 
 
 def prepare() -> None:
-    """Letters that the terminal lacks and warnings must not end a command, or fill the screen."""
+    """Closed streams, letters that the terminal lacks and warnings must not end a command, or fill the screen."""
+    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -37,12 +38,22 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 
 def report_error(error: BaseException) -> int:
     """Say what went wrong, in one line on stderr, and give the exit code."""
+    code = _report(error)
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError) as unwritten:
+        silence(sys.stdout)
+        return code or _report(unwritten)
+    return code
+
+
+def _report(error: BaseException) -> int:
     if isinstance(error, typer.Exit):
         return error.exit_code
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if isinstance(error, BrokenPipeError):
-        _silence()
+        silence(sys.stdout)
         return PIPE
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
@@ -59,7 +70,9 @@ def _message_and_code(error: BaseException) -> tuple[str, int]:
     errors = sys.modules.get("doxa.errors")
     if errors is not None and isinstance(error, errors.DoxaError):
         return str(error), REFUSED
-    if isinstance(error, OSError | MemoryError):
+    if isinstance(error, OSError):
+        return ": ".join(str(part) for part in (error.filename, error.strerror) if part) or str(error), REFUSED
+    if isinstance(error, MemoryError):
         return str(error) or "there is not enough memory; try fewer rows, draws or weights", REFUSED
     description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     advice = f"this is a fault of Doxa, not of yours: run it again with {TRACEBACK}=1 set, and report what it prints"
@@ -82,9 +95,3 @@ def _print_error(message: str) -> None:
     if len(line) > HEAD + TAIL:
         line = f"{line[:HEAD]} … {line[-TAIL:]}"
     note(f"doxa: {line}")
-
-
-def _silence() -> None:
-    """Nobody reads stdout any more: what is left in it goes nowhere, at exit too."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from doxa_cli.streams import silence
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -38,10 +40,13 @@ def truncated(text: object, longest: int = LONGEST) -> str:
 
 
 def note(text: object) -> None:
-    """A line on stderr, beside the result."""
-    # In one stroke: between the words and the end of their line Ctrl-C would put its own words beside them.
-    sys.stderr.write(f"{printable(text)}\n")
-    sys.stderr.flush()
+    """A line on stderr, beside the result; where nobody can hear it, the result counts all the same."""
+    try:
+        # In one stroke: between the words and the end of their line Ctrl-C would put its own words beside them.
+        sys.stderr.write(f"{printable(text)}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        silence(sys.stderr)
 
 
 def note_printer(quiet: bool) -> Say:
