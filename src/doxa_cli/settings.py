@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from doxa_cli.settings_file import parse_toml, read_settings_file, require_plain
 from doxa_settings.record import DataSettings, LearningSettings
 from doxa_settings.setting import type_name
 
@@ -16,6 +16,7 @@ DATA_TYPES = {field.name: type_name(field) for field in fields(DataSettings)}
 IS_TEXT = {
     field.name: type_name(field) in ("str", "Path") for field in (*fields(DataSettings), *fields(LearningSettings))
 }
+PATHS = ("source", "out")  # whose bytes need not be UTF-8
 NOT_GIVEN: tuple[Any, ...] = (None, [], ())  # what an option is that was not given
 
 
@@ -42,6 +43,8 @@ def merge_settings(file: Path | None, assignments: Sequence[str], options: Mappi
     settings = {} if file is None else _from_file(file)
     settings |= _require_unique(map(_parse_assignment, assignments), "by --set")
     settings |= {name: value for name, value in options.items() if name in IS_TEXT and value not in NOT_GIVEN}
+    for name, value in settings.items():
+        require_plain(name, value, is_path=name in PATHS)
     # A setting of the rows that is none is as good as not given; Plan knows which of its own may be none.
     settings_given = {name: value for name, value in settings.items() if value is not None or name not in DATA_TYPES}
     return {
@@ -50,18 +53,7 @@ def merge_settings(file: Path | None, assignments: Sequence[str], options: Mappi
 
 
 def _from_file(path: Path) -> dict[str, Any]:
-    from doxa.errors import BadInput
-
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(
-            f"the settings in {path} cannot be read ({error.strerror or error}); name a TOML file for --config"
-        ) from None
-    except ValueError as error:
-        raise BadInput(
-            f'{path} is not TOML ({error}); a setting is a line such as epochs = 20 or target = "price"'
-        ) from None
+    table = read_settings_file(path)
     return _require_unique(((_setting_name(name, f" in {path}"), value) for name, value in table.items()), f"in {path}")
 
 
@@ -86,7 +78,7 @@ def _parse_assignment(assignment: str) -> tuple[str, Any]:
         raise BadInput(f"--set takes name=value, as in --set epochs=20; got {assignment!r}")
     name, text = _setting_name(name.strip(), ""), text.strip()
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        value = parse_toml(f"value = {text}")["value"]
     except ValueError:
         value = text
     if text.lower() == "none":

@@ -126,7 +126,7 @@ def test_a_run_that_is_still_being_written(command: str, doxa: Command, runs: Pa
         (("fit", "two_moons", "--target", "y"), "target is for a table of your own"),
         (("fit", "two_moons", "--samples", "3"), "samples is of no use to the learner auto"),
         (("fit", "two_moons", "--learner", "point", "--noise", "flipout"), "noise is of no use to the learner point"),
-        (("fit", "two_moons", "--config", "nothing.toml"), "cannot be read"),
+        (("fit", "two_moons", "--config", "nothing.toml"), "there is no file nothing.toml"),
         (("fit", "two_moons", "--learner", "variational", "--device", "nonsense"), "cannot be used here"),
         (("fit", "two_moons", "--seed", "99999999999999999999"), "seed must lie between"),
         (("fit", "two_moons", "--learner", "point", "--same-start"), "same_start is of no use without several members"),
