@@ -48,6 +48,8 @@ def predict(
     Example: doxa predict runs/houses new.csv --out predictions.csv
 
     With --json each row is printed as a JSON object; with --out too, a summary is, and the rows go to the file as CSV.
+
+    A class that a spreadsheet would take for a formula, such as =A1, is written to CSV with an apostrophe before it.
     """
     say = note_printer(quiet)
     require_free(out, force)

@@ -52,7 +52,7 @@ def require_plain(name: str, value: Any, is_path: bool = False) -> None:
             require_plain(name, item, is_path)
     elif isinstance(value, str | Path):
         if (NO_NAME if is_path else NO_TEXT).search(str(value)):
-            raise BadInput(f"the setting {name} is no text: {ascii(str(value)[:60])} holds a NUL or half a character")
+            raise BadInput(f"the setting {name} is no text: {str(value)[:60]!a} holds a NUL or half a character")
     elif isinstance(value, int):
         if is_beyond_count(name, value):
             raise BadInput(f"the setting {name} {BEYOND}")

@@ -19,7 +19,8 @@ def open_closed_streams() -> None:
     for name, descriptor in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             mode = "r" if descriptor == 0 else "w"
-            setattr(sys, name, open(descriptor, mode, encoding="utf-8", errors="backslashreplace", closefd=False))
+            stream = open(descriptor, mode, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
 
 
 def silence(stream: Any) -> None:

@@ -24,7 +24,7 @@ def problem_of_words(words: Iterable[str]) -> str | None:
     """What keeps words from being arguments, which no operating system would pass on; None where all is well."""
     for position, word in enumerate(words, start=1):
         if NO_NAME.search(word):
-            return f"argument {position}, {ascii(word[:60])}, is no text: it holds a NUL or half a character"
+            return f"argument {position}, {word[:60]!a}, is no text: it holds a NUL or half a character"
     return None
 
 

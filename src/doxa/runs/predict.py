@@ -22,7 +22,17 @@ from doxa.predict.draws import Draws
 from doxa.runs.folder import SavedRun
 from doxa.runs.training_data import TrainingData, as_table, binary_targets, load_training_data, require_known_source
 from doxa.storage.disk import atomic_write
-from doxa.tables import MAX_DEVIATIONS, Table, Target, as_words, class_labels, read, take_rows, target_values
+from doxa.tables import (
+    MAX_DEVIATIONS,
+    Table,
+    Target,
+    as_words,
+    class_labels,
+    quote_formula,
+    read,
+    take_rows,
+    target_values,
+)
 from doxa.training.threads import limit_threads
 
 ROWS = 20_000  # at a time
@@ -163,7 +173,10 @@ def _describe_cell(table: Table, name: str, row: int) -> str:
 
 
 def write_csv(path: str | PathLike[str], columns: Columns) -> None:
-    """Columns as a text file, whole or not at all."""
+    """Columns as a text file, whole or not at all.
+
+    Text that a spreadsheet would take for a formula, as =A1 or @name, has an apostrophe before it.
+    """
     with atomic_write(Path(path), newline="", encoding="utf-8") as file:
         file.writelines(f"{line}\r\n" for line in csv_lines(columns))
 
@@ -172,7 +185,7 @@ def csv_lines(columns: Columns) -> Iterator[str]:
     """Columns as lines of text, their names first, without the ends of the lines."""
     line = StringIO(newline="")
     writer = csv.writer(line, lineterminator="")
-    for row in chain([tuple(columns)], _csv_rows(columns)):
+    for row in chain([tuple(map(quote_formula, columns))], _csv_rows(columns)):
         writer.writerow(row)
         yield line.getvalue()
         line.seek(0)
@@ -183,6 +196,8 @@ def _csv_rows(columns: Columns) -> Iterator[tuple[str, ...]]:
     def cells(values: NDArray[Any]) -> list[str]:
         if values.dtype.kind == "f":
             return [f"{v:.7g}" for v in values.tolist()]
-        return ["yes" if v else "no" for v in values] if values.dtype.kind == "b" else [str(v) for v in values]
+        if values.dtype.kind == "b":
+            return ["yes" if v else "no" for v in values]
+        return [quote_formula(str(v)) for v in values]
 
     return zip(*map(cells, columns.values()), strict=True)

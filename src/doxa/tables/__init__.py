@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from doxa.moved.names import renamed
 from doxa.tables.familiarity import Familiarity
+from doxa.tables.formulas import quote_formula, unquote_formula
 from doxa.tables.preparation import MAX_DEVIATIONS, Preparation, require_range
 from doxa.tables.read import read
 from doxa.tables.table import Column, Numbers, Table, Words, as_words, take_rows
@@ -33,10 +34,12 @@ __all__ = [
     "Words",
     "as_words",
     "class_labels",
+    "quote_formula",
     "read",
     "require_range",
     "split_target",
     "split_trainable_target",
     "take_rows",
     "target_values",
+    "unquote_formula",
 ]

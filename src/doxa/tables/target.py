@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from doxa.errors import BadInput, shorten
 from doxa.tables.forms import NUMBER, parse_plain
+from doxa.tables.formulas import unquote_formula
 from doxa.tables.reread import column_in_form
 from doxa.tables.table import EXACT, Column, Numbers, Table, Words, as_words, take_rows
 
@@ -95,7 +96,8 @@ def target_values(table: Table, target: Target) -> tuple[NDArray[np.float64], Ta
 def class_labels(table: Table, target: Target) -> tuple[NDArray[np.int64], Table]:
     """A target's classes in another table, by number, and the other columns of the rows that have one.
 
-    A class is known by its name; where it is a number, by its value too: 1.0 is 1.
+    A class is known by its name; where it is a number, by its value too: 1.0 is 1. So is one that Doxa wrote with an
+    apostrophe before it, lest it be a formula.
     """
     rest = _rows_with_target(table, target.name)
     column = table.column(target.name)
@@ -107,6 +109,8 @@ def class_labels(table: Table, target: Target) -> tuple[NDArray[np.int64], Table
     for i, word in enumerate(words.levels):
         value = _class_value(word)
         class_index = by_name.get(word, None if value is None else by_value.get(value))
+        if class_index is None:
+            class_index = by_name.get(unquote_formula(word))
         if class_index is None:
             raise BadInput(
                 f"{shorten(table.name)} has a class that training never had: {shorten(word, 30)!r}; it had: "
