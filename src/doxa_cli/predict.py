@@ -49,7 +49,7 @@ def predict(
 
     With --json each row is printed as a JSON object; with --out too, a summary is, and the rows go to the file as CSV.
 
-    A class that a spreadsheet would take for a formula, such as =A1, is written to CSV with an apostrophe before it.
+    Classes that are formulas to a spreadsheet, such as =A1, are written to CSV with an apostrophe before them.
     """
     say = note_printer(quiet)
     require_free(out, force)
