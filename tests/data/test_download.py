@@ -161,14 +161,16 @@ def test_answer_without_end_is_cut_off(file: File, server: Server, tmp_path: Pat
 
 
 def test_missing_page_says_the_code_and_where_to_put_the_file(server: Server, tmp_path: Path) -> None:
-    error_text = refused(File("set/a", f"{server.url}/gone", 1, None), tmp_path, "the server answered 404 Not Found")
+    error_text = refused(
+        File("set/a", f"{server.url}/gone", 1, "0" * 64), tmp_path, "the server answered 404 Not Found"
+    )
     assert error_text.startswith(f"{server.url}/gone could not be fetched")
     assert error_text.endswith(f"put it at {tmp_path}/set/a")
 
 
 def test_server_that_is_not_there_is_said(server: Server, tmp_path: Path) -> None:
     server.close()
-    refused(File("set/a", f"{server.url}/a", 1, None), tmp_path, "could not be fetched: .*refused")
+    refused(File("set/a", f"{server.url}/a", 1, "0" * 64), tmp_path, "could not be fetched: .*refused")
 
 
 def test_silent_server_is_given_up(file: File, server: Server, tmp_path: Path) -> None:
@@ -220,18 +222,6 @@ def test_folder_that_cannot_be_written_is_said(file: File, tmp_path: Path) -> No
         with pytest.raises(BrokenFile, match=r"cannot be written \(Permission denied\)"):
             download(file, tmp_path / "a")
         tmp_path.chmod(0o700)
-
-
-def test_without_a_sum_the_content_is_checked(file: File, server: Server, tmp_path: Path) -> None:
-    def check(path: Path) -> None:
-        if path.read_bytes() != CONTENT:
-            raise BrokenFile("it holds something else")
-
-    unsummed = File("set/a", file.url, file.bytes, None, check=check)
-    assert download(unsummed, tmp_path / "b").read_bytes() == CONTENT
-    (tmp_path / "b").unlink()
-    server.answers["/a"] = lambda handler: send(handler, b"bad", 3)
-    refused(unsummed, tmp_path, "nothing was kept: it holds something else")
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf")])

@@ -10,8 +10,8 @@ from doxa.data.card import File
 from doxa.data.files import data_folders, find_file, find_path, locate, read_bytes
 from doxa.errors import BadInput, BrokenFile
 
-FILE = File("set/a.gz", "https://example.org/a.gz", 1, None, instead=(("set/a",),))
-PAIR = File("set/both.tar", "https://example.org/both.tar", 1, None, instead=(("set/one", "set/two"),))
+FILE = File("set/a.gz", "https://example.org/a.gz", 1, "0" * 64, instead=(("set/a",),))
+PAIR = File("set/both.tar", "https://example.org/both.tar", 1, "0" * 64, instead=(("set/one", "set/two"),))
 
 
 def put(folder: Path, relative_path: str) -> Path:

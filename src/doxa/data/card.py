@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
-from pathlib import Path
+
+from doxa.errors import BadInput
+
+SHA256 = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class File:
     """A file of a data set: its place in the data folder, where it is published, and how it is recognised.
 
-    `instead` names other files that serve as well, each a tuple of all that are needed. Where the SHA-256 of the
-    published file is not known it is None, and `check` raises BrokenFile on a file that does not hold what it should.
+    bytes and sha256: of the file as it is published, without which nothing is fetched;  instead: names of other files
+    that serve as well, each a tuple of all that are needed;  also: the SHA-256 of other forms of the same content
     """
 
     path: str
     url: str
     bytes: int
-    sha256: str | None
+    sha256: str
     instead: tuple[tuple[str, ...], ...] = ()
-    check: Callable[[Path], object] | None = None
+    also: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for digest in (self.sha256, *self.also):
+            if not isinstance(digest, str) or not SHA256.fullmatch(digest):
+                raise BadInput(f"{self.path} needs its SHA-256, 64 hexadecimal digits in lower case; got {digest!r}")
+
+    @property
+    def digests(self) -> frozenset[str]:
+        """Every SHA-256 by which the file is known to hold what it should."""
+        return frozenset((self.sha256, *self.also))
 
 
 @dataclass(frozen=True)

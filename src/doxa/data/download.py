@@ -41,7 +41,7 @@ def download(file: File, target: Path, progress: Progress | None = None, timeout
                     progress(file, received)
             with _explain_write_errors(target):
                 os.fsync(out)
-        _verify_file(file, partial_file, digest.hexdigest())
+        _verify_file(file, digest.hexdigest())
         with _explain_write_errors(target):
             partial_file.replace(target)
     finally:
@@ -80,17 +80,12 @@ def _download_error(file: File, target: Path, reason: str) -> BrokenFile:
     )
 
 
-def _verify_file(file: File, partial_file: Path, digest: str) -> None:
-    if file.sha256 is not None and digest != file.sha256:
+def _verify_file(file: File, digest: str) -> None:
+    if digest != file.sha256:
         raise BrokenFile(
             f"{file.url} is not the file it should be: its SHA-256 is {digest}, expected {file.sha256}; "
             "nothing was kept; try again, or get the file from elsewhere"
         )
-    if file.check is not None:
-        try:
-            file.check(partial_file)
-        except BrokenFile as error:
-            raise BrokenFile(f"{file.url} is not the file it should be, and nothing was kept: {error}") from error
 
 
 @contextlib.contextmanager

@@ -46,12 +46,15 @@ def read_idx(path: Path, item: tuple[int, ...]) -> NDArray[np.uint8]:
     return np.frombuffer(raw, np.uint8, offset=header).reshape(shape).copy()
 
 
-def idx_files(folder: str, url: str, *sizes_and_digests: tuple[int, str]) -> tuple[File, ...]:
-    """The four files of a set, from the bytes and the SHA-256 of each: images and labels to train on, then to test."""
+def idx_files(folder: str, url: str, *sizes_and_digests: tuple[int, str, str]) -> tuple[File, ...]:
+    """The four files of a set: images and labels to train on, then to test.
+
+    sizes_and_digests: of each the bytes and the SHA-256 as published, and the SHA-256 of what it unpacks to
+    """
     stems = [f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
     return tuple(
-        File(f"{folder}/{stem}.gz", f"{url}/{stem}.gz", size, sha256, instead=((f"{folder}/{stem}",),))
-        for stem, (size, sha256) in zip(stems, sizes_and_digests, strict=True)
+        File(f"{folder}/{stem}.gz", f"{url}/{stem}.gz", size, sha256, ((f"{folder}/{stem}",),), (unpacked,))
+        for stem, (size, sha256, unpacked) in zip(stems, sizes_and_digests, strict=True)
     )
 
 

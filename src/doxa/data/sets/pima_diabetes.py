@@ -14,6 +14,7 @@ FILE = File(
     url="https://raw.githubusercontent.com/jbrownlee/Datasets/master/pima-indians-diabetes.data.csv",
     bytes=23_278,
     sha256="6bfe5d0f379d17a0e0819b996407e3c09bf80febd4287f2ed212190dfff154af",
+    also=("06f5b7c2cd7bca686fda4f92eab5f61e7ff6426a9acefa2e3dda04fc54293cf5",),  # with an end to its last line
 )
 CARD = Card(
     name="pima_diabetes",

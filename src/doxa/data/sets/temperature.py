@@ -20,12 +20,11 @@ STATION = (ColumnNames("date", "tavg_c"), ColumnNames("DATE", "TAVG"))
 NOON = DailyFormat(REANALYSIS, "1979-01-01", "2017-10-31", 14_184)
 UCCLE = DailyFormat(STATION, "2013-08-15", "2020-06-11", 2256)
 
-UNKNOWN_SUM = (
-    "The SHA-256 of the published file is not known: a download is verified by its days, their number and order."
-)
 ECMWF = "ECMWF terms for ERA-Interim (attribution)"
 ERA_INTERIM = "Dee et al. (2011), The ERA-Interim reanalysis: 2 m temperature at the nearest grid point"
 MIRROR = "https://raw.githubusercontent.com/n-kb/weathercontext"
+
+# `also` is what is left of each file when all but the day and the °C (of the station: the extremes too) is left out.
 
 
 def _card(city: str, description: str, daily: DailyFormat, licence: str, citation: str, home: str, file: File) -> Card:
@@ -39,7 +38,6 @@ def _card(city: str, description: str, daily: DailyFormat, licence: str, citatio
         citation=citation,
         home=home,
         files=(file,),
-        note=UNKNOWN_SUM,
     )
 
 
@@ -55,8 +53,8 @@ CARDS = {
             path="temperature/brussels_era_interim_1200utc_daily.csv",
             url=f"{MIRROR}/793a8c96ac537ab7e4319ee15eda62bbd13fb366/data/brussels.csv",
             bytes=1_430_122,
-            sha256=None,
-            check=NOON,
+            sha256="5fc17fee8b8e041a14e1f9f52edb02d8b28a950542894f697a48bf66b51c58f8",
+            also=("f75ea43d5c56594c24ba06c4c27d9fc95a7216fd3f3cbcbd689c6692984232eb",),
         ),
     ),
     "rio_de_janeiro": _card(
@@ -70,8 +68,8 @@ CARDS = {
             path="temperature/rio_de_janeiro_era_interim_1200utc_daily.csv",
             url=f"{MIRROR}/37a658e1e8275eb26dea681f246af703babdca1b/data/rio%20de%20janeiro.csv",
             bytes=1_597_588,
-            sha256=None,
-            check=NOON,
+            sha256="5cd24e03bf8733e9464e1ae963e5869eb1d41671ce28a9f907a98af21b3b6128",
+            also=("5b244a005bc5dc62232e29d89c5b1cc3a902bd437a5b3a8ede8da4f6260449f3",),
         ),
     ),
     "uccle": _card(
@@ -86,8 +84,8 @@ CARDS = {
             url="https://raw.githubusercontent.com/vietdao204/weather-compare-viz/"
             "f9b9d536c818b90f414f17be44c63e3a70816fd4/data/brussels.csv",
             bytes=185_725,
-            sha256=None,
-            check=UCCLE,
+            sha256="98e3c97c08b9b828596487cb8573a91cfe1f926137c7098b6ec80dc1d5d02345",
+            also=("f0798f7a58c01132434931cf877035b39a1e7cf3e160948dc80dbff3a80612b5",),
         ),
     ),
 }
