@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from doxa import data
+from for_downloads import Server
 
 LOADED: dict[str, object] = {}
 
@@ -55,3 +56,11 @@ def loads(real: Callable[[str], list[Path]]) -> Callable[[str], object]:
         return LOADED[name]
 
     return load
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server on this machine."""
+    server_instance = Server()
+    yield server_instance
+    server_instance.close()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 import hashlib
-import io
 import re
 import subprocess
 import sys
 from collections.abc import Callable
-from http.client import HTTPMessage
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,9 @@ import pytest
 
 from doxa import data
 from doxa.data import catalogue
+from doxa.data.download import download
 from doxa.errors import BadInput, BrokenFile
+from for_downloads import Server, send
 
 Real = Callable[[str], list[Path]]
 WITH_FILES = [card.name for card in data.cards() if card.files]
@@ -106,7 +107,7 @@ def test_sets_without_files_need_neither_folder_nor_network(name: str, monkeypat
 def test_loading_never_fetches_and_says_what_to_put_where(
     name: str, data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("urllib.request.urlopen", None)
+    monkeypatch.setattr("urllib.request.OpenerDirector.open", None)
     with pytest.raises(BadInput) as caught:
         data.load(name)
     file = data.card(name).files[0]
@@ -165,37 +166,29 @@ def test_path_tells_of_files_in_another_form(data_folder: Path) -> None:
     assert data.get("mnist") == data.path("mnist")
 
 
-class Answer(io.BytesIO):
-    """What a server might answer, of a length it does not tell."""
-
-    headers = HTTPMessage()
-
-
 @pytest.fixture
-def publish(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bytes], list[str]]:
-    """Let these bytes be what is published as a set's only file; the list fills with the addresses asked for."""
+def publish(server: Server, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bytes], None]:
+    """Let these bytes be what is published as a set's only file, on a server of this machine."""
+    monkeypatch.setattr(catalogue, "download", functools.partial(download, allow_loopback_http=True))
 
-    def set_up(name: str, raw: bytes) -> list[str]:
-        requested_urls: list[str] = []
+    def set_up(name: str, raw: bytes) -> None:
         card = data.card(name)
-        file = dataclasses.replace(card.files[0], bytes=len(raw))
-        monkeypatch.setitem(catalogue._CARDS, name, dataclasses.replace(card, files=(file,)))
-        monkeypatch.setattr(
-            "urllib.request.urlopen", lambda request, timeout: requested_urls.append(request.full_url) or Answer(raw)
-        )
-        return requested_urls
+        files = tuple(dataclasses.replace(file, url=f"{server.url}/{number}") for number, file in enumerate(card.files))
+        monkeypatch.setitem(catalogue._CARDS, name, dataclasses.replace(card, files=files))
+        for number in range(len(files)):
+            server.answers[f"/{number}"] = lambda handler: send(handler, raw, len(raw))
 
     return set_up
 
 
-Publish = Callable[[str, bytes], list[str]]
+Publish = Callable[[str, bytes], None]
 
 
 def test_fetched_set_is_in_the_named_folder_and_loads(
-    real: Real, publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    real: Real, publish: Publish, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (stored,) = real("mushroom")
-    requested_urls = publish("mushroom", stored.read_bytes())
+    publish("mushroom", stored.read_bytes())
     monkeypatch.setenv("DOXA_DATA", str(tmp_path))
     progress_calls: list[tuple[str, int]] = []
     place = tmp_path / "mushroom" / "agaricus-lepiota.data"
@@ -203,7 +196,7 @@ def test_fetched_set_is_in_the_named_folder_and_loads(
     assert progress_calls[-1] == ("mushroom/agaricus-lepiota.data", 373_704)
     assert len(data.load("mushroom").y) == 8124
     assert data.get("mushroom") == [place]
-    assert requested_urls == [data.card("mushroom").files[0].url]  # once: what is there is not fetched again
+    assert len(server.requests) == 1  # once: what is there is not fetched again
 
 
 def test_fetched_set_is_in_the_cache_without_a_named_folder(
@@ -216,18 +209,16 @@ def test_fetched_set_is_in_the_cache_without_a_named_folder(
     assert len(data.load("ionosphere").y) == 351
 
 
-def test_one_good_file_of_several_is_kept_when_the_next_fails(
-    data_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("urllib.request.urlopen", lambda request, timeout: Answer(b"no such digits"))
-    first, *_ = data.card("mnist").files
-    (data_folder / "mnist").mkdir()
-    (data_folder / first.path).write_bytes(b"mine")
-    with pytest.raises(
-        BrokenFile, match=r"train-labels-idx1-ubyte\.gz could not be fetched: .* ended after 14 of 28881"
-    ):
-        data.get("mnist")
-    assert [path.read_bytes() for path in data_folder.rglob("*") if path.is_file()] == [b"mine"]
+def test_good_files_are_kept_when_another_fails(real: Real, publish: Publish, tmp_path: Path, monkeypatch) -> None:
+    stored = real("fashion_mnist")[1].read_bytes()
+    monkeypatch.setenv("DOXA_DATA", str(tmp_path))
+    first, second, *_ = data.card("fashion_mnist").files
+    publish("fashion_mnist", b"no such clothes")
+    (tmp_path / second.path).parent.mkdir()
+    (tmp_path / second.path).write_bytes(stored)
+    with pytest.raises(BrokenFile, match=f"the server announces 15 bytes, expected {first.bytes}"):
+        data.get("fashion_mnist")
+    assert [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()] == [stored]
 
 
 def test_importing_the_room_imports_neither_scikit_learn_nor_pillow() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from doxa.data.card import Card
 from doxa.data.dataset import Dataset
-from doxa.data.download import Progress, download
+from doxa.data.download import DEADLINE, TIMEOUT, Progress, download
 from doxa.data.files import data_folders, locate
 from doxa.data.series import Series
 from doxa.data.sets.cifar10 import CARD as CIFAR10
@@ -86,13 +86,16 @@ def path(name: str) -> list[Path]:
     return [file_path for file in card(name).files for file_path in locate(file) or [folder / file.path]]
 
 
-def get(name: str, progress: Progress | None = None, timeout: float = 30.0) -> list[Path]:
+def get(
+    name: str, progress: Progress | None = None, timeout: float = TIMEOUT, deadline: float = DEADLINE
+) -> list[Path]:
     """Fetch the files of a data set that are missing, to DOXA_DATA or else the cache, and say where all are.
 
-    progress: called with the file and the bytes of it so far;  timeout: the seconds to wait for an answer
+    progress: called with the file and the bytes of it so far;  timeout: the seconds to wait for an answer or the next
+    bytes;  deadline: the seconds for a whole file
     """
     folder = data_folders()[0]
     for file in card(name).files:
         if not locate(file):
-            download(file, folder / file.path, progress, timeout)
+            download(file, folder / file.path, progress, timeout, deadline)
     return path(name)

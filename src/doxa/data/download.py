@@ -2,115 +2,148 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import http.client
-import os
-import secrets
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.client import HTTPResponse
 from pathlib import Path
 
 from doxa.data.card import File
-from doxa.errors import BrokenFile, require_positive
+from doxa.data.part import Part
+from doxa.data.transport import CutShort, Deadline, NotSent, opened, read
+from doxa.errors import BrokenFile, Interrupted, require_positive
+from doxa.storage.lock import folder_lock
 from doxa.version import VERSION
 
 BLOCK = 1 << 16
+CONNECTIONS = 5  # at most, where they break
+TIMEOUT, DEADLINE = 30.0, 1800.0  # seconds
+RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 Progress = Callable[[File, int], None]
 
 
-def download(file: File, target: Path, progress: Progress | None = None, timeout: float = 30.0) -> Path:
-    """Fetch a file to `target`, by way of a partial file beside it that is renamed when it proves right.
+def download(
+    file: File,
+    target: Path,
+    progress: Progress | None = None,
+    timeout: float = TIMEOUT,
+    deadline: float = DEADLINE,
+    *,
+    allow_loopback_http: bool = False,
+) -> Path:
+    """Fetch a file to `target`, by way of `target`.part beside it, from which a later call goes on.
 
-    progress: called with the file and the bytes so far;  timeout: the seconds to wait for an answer or the next bytes
+    Nothing is taken on the server's word: no more bytes than the file has are read, its SHA-256 decides whether it is
+    put in place, and every address on the way is https.
+
+    progress: called with the file and the bytes so far;  timeout: the seconds to wait for an answer or the next bytes;
+    deadline: the seconds for the whole file;  allow_loopback_http: for tests, http from this machine alone
     """
     require_positive("timeout", timeout)
-    partial_file = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    with _explain_write_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        digest, received = hashlib.sha256(), 0
-        with _create_file(partial_file, target) as out:
-            for block in _blocks(file, target, timeout):
-                with _explain_write_errors(target):
-                    _write(out, block)
-                digest.update(block)
-                received += len(block)
-                if progress is not None:
-                    progress(file, received)
-            with _explain_write_errors(target):
-                os.fsync(out)
-        _verify_file(file, digest.hexdigest())
-        with _explain_write_errors(target):
-            partial_file.replace(target)
-    finally:
-        partial_file.unlink(missing_ok=True)
+    require_positive("deadline", deadline)
+    with folder_lock(target.parent), Part(target, file.url) as part:
+        try:
+            with Deadline(deadline) as end:
+                _complete(_Transfer(file, part, progress, timeout, end, allow_loopback_http))
+            part.put_in_place()
+        except NotSent as error:
+            kept = f", which goes on from the {part.size} bytes in {part.path}" if part.size else ""
+            raise BrokenFile(
+                f"{file.url} could not be fetched: {error}; try again{kept}, "
+                f"or get the file some other way and put it at {target}"
+            ) from error
+        except KeyboardInterrupt as error:
+            kept = f"the {part.size} bytes in {part.path} are kept, and the next call goes on from there"
+            raise Interrupted(
+                f"interrupted while fetching {target}; {kept if part.size else 'nothing had arrived'}",
+                signal=getattr(error, "signal", 2),
+            ) from error
     return target
 
 
-def _blocks(file: File, target: Path, timeout: float) -> Iterator[bytes]:
-    request = urllib.request.Request(file.url, headers={"User-Agent": f"doxa/{VERSION}"})
-    received = 0
-    try:
-        with urllib.request.urlopen(request, timeout=timeout) as response:
-            expected = int(response.headers.get("Content-Length") or file.bytes)
-            while block := response.read(BLOCK):
-                received += len(block)
-                if received > expected:
-                    raise http.client.HTTPException(f"the answer goes on after the {expected} bytes expected")
-                yield block
-        if received < expected:
-            raise http.client.HTTPException(f"the answer ended after {received} of {expected} bytes")
-    except urllib.error.HTTPError as error:
-        raise _download_error(file, target, f"the server answered {error.code} {error.reason}") from error
-    except urllib.error.URLError as error:
-        raise _download_error(file, target, _reason(error.reason, timeout)) from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _download_error(file, target, _reason(error, timeout)) from error
+@dataclass(frozen=True)
+class _Transfer:
+    """One file on its way, over as many connections as it takes."""
+
+    file: File
+    part: Part
+    progress: Progress | None
+    timeout: float
+    deadline: Deadline
+    allow_loopback_http: bool
+
+    def go_on(self) -> None:
+        """Ask for what is missing, and take what comes, up to the last byte or the end of the connection."""
+        headers = {"User-Agent": f"doxa/{VERSION}", "Accept-Encoding": "identity"}
+        if self.part.size:
+            headers["Range"] = f"bytes={self.part.size}-"
+            if validator := self.part.validator:
+                headers["If-Range"] = validator
+        try:
+            with opened(self.file.url, headers, self.timeout, self.deadline, self.allow_loopback_http) as response:
+                self._begin(response)
+                self._receive(response)
+        except NotSent as error:
+            if error.status == 416 and self.part.size:  # it has no such bytes: not of this version
+                self.part.restart()
+                raise CutShort(str(error)) from error
+            raise
+
+    def _begin(self, response: HTTPResponse) -> None:
+        """Make sure that the bytes to come are those that are to be added to the part."""
+        if response.status == 206 and self.part.size:
+            answered = str(response.headers.get("Content-Range"))
+            span = RANGE.fullmatch(answered)
+            if span is None or int(span[1]) != self.part.size or span[3] not in ("*", str(self.file.bytes)):
+                asked = f"bytes {self.part.size}-{self.file.bytes - 1}/{self.file.bytes}"
+                self.part.restart()
+                raise CutShort(f"the server sent {answered[:80]!r} of the file, expected {asked}")
+            return
+        if response.status != 200:
+            raise NotSent(f"the server answered {response.status} {response.reason}", response.status)
+        if response.length is not None and response.length != self.file.bytes:
+            raise NotSent(f"the server announces {response.length} bytes, expected {self.file.bytes}")
+        self.part.restart(_validator(response))
+
+    def _receive(self, response: HTTPResponse) -> None:
+        while missing := self.file.bytes - self.part.size:
+            try:
+                block = read(response, min(BLOCK, missing), self.timeout, self.deadline)
+            except CutShort as error:
+                raise CutShort(f"{error}, after {self.part.size} of {self.file.bytes} bytes") from error
+            self.part.append(block)
+            if self.progress is not None:
+                self.progress(self.file, self.part.size)
 
 
-def _reason(error: object, timeout: float) -> str:
-    return f"no answer for {timeout:g} s" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-
-
-def _download_error(file: File, target: Path, reason: str) -> BrokenFile:
-    return BrokenFile(
-        f"{file.url} could not be fetched: {reason}; try again, or get the file some other way and put it at {target}"
-    )
-
-
-def _verify_file(file: File, digest: str) -> None:
-    if digest != file.sha256:
-        raise BrokenFile(
+def _complete(transfer: _Transfer) -> None:
+    """Go on until all bytes are there and right; those of several connections are given a second chance."""
+    file, part = transfer.file, transfer.part
+    if part.size > file.bytes:
+        part.restart()
+    trouble: Exception = NotSent("no connection held")
+    for _ in range(CONNECTIONS):
+        is_resumed = part.size > 0
+        try:
+            if part.size < file.bytes:
+                transfer.go_on()
+        except CutShort as error:
+            trouble = error
+            continue
+        digest = part.digest()
+        if digest == file.sha256:
+            return
+        part.restart()
+        trouble = BrokenFile(
             f"{file.url} is not the file it should be: its SHA-256 is {digest}, expected {file.sha256}; "
             "nothing was kept; try again, or get the file from elsewhere"
         )
+        if not is_resumed:
+            break
+    raise trouble
 
 
-@contextlib.contextmanager
-def _explain_write_errors(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise BrokenFile(
-            f"{target} cannot be written ({error.strerror}); make room or give permission, "
-            "or set DOXA_DATA to another folder"
-        ) from error
-
-
-@contextlib.contextmanager
-def _create_file(partial_file: Path, target: Path) -> Iterator[int]:
-    # A bare descriptor: a buffered file that cannot write fails a second time when it is closed.
-    with _explain_write_errors(target):
-        descriptor = os.open(partial_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _write(out: int, block: bytes) -> None:
-    rest = memoryview(block)
-    while rest:
-        rest = rest[os.write(out, rest) :]
+def _validator(response: HTTPResponse) -> str | None:
+    """By what the server knows this version of the file again; weak tags promise too little."""
+    tag = response.headers.get("ETag")
+    return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
