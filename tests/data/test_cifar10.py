@@ -27,7 +27,7 @@ MD5 = (
 
 
 @pytest.fixture
-def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made_up: None) -> Path:
     monkeypatch.setenv("DOXA_DATA", str(tmp_path))
     (tmp_path / "cifar10").mkdir()
     return tmp_path

@@ -35,7 +35,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> Path:
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, made_up: None) -> Path:
     """A folder with a tiny, gzipped copy of the set."""
     monkeypatch.setenv("DOXA_DATA", str(tmp_path))
     folder = tmp_path / name

@@ -11,7 +11,8 @@ from typing import Any
 from doxa.data.card import Card
 from doxa.data.dataset import Dataset
 from doxa.data.download import DEADLINE, TIMEOUT, Progress, download
-from doxa.data.files import data_folders, locate
+from doxa.data.files import cached_data_folder, data_folders, locate
+from doxa.data.part import explain_write_errors
 from doxa.data.series import Series
 from doxa.data.sets.cifar10 import CARD as CIFAR10
 from doxa.data.sets.cifar10 import cifar10
@@ -36,7 +37,9 @@ from doxa.data.sets.two_moons import two_moons
 from doxa.data.sets.uci_regression import CARDS as UCI_REGRESSION
 from doxa.data.sets.uci_regression import uci_regression
 from doxa.data.tabular import Tabular
+from doxa.data.verified import verify
 from doxa.errors import BadInput, did_you_mean
+from doxa.storage.cache import make_private
 
 Loader = Callable[..., Dataset | Curve | Tabular | Series]
 
@@ -91,11 +94,19 @@ def get(
 ) -> list[Path]:
     """Fetch the files of a data set that are missing, to DOXA_DATA or else the cache, and say where all are.
 
+    Those that are there are verified, and none is replaced.
+
     progress: called with the file and the bytes of it so far;  timeout: the seconds to wait for an answer or the next
     bytes;  deadline: the seconds for a whole file
     """
     folder = data_folders()[0]
+    if folder == cached_data_folder():
+        with explain_write_errors(folder):
+            make_private(folder)
     for file in card(name).files:
-        if not locate(file):
+        paths = locate(file)
+        if len(paths) == 1:
+            verify(paths[0], file.digests, name)
+        if not paths:
             download(file, folder / file.path, progress, timeout, deadline)
     return path(name)

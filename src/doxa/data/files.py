@@ -7,23 +7,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from doxa.data.card import File
+from doxa.data.verified import verify
 from doxa.errors import BadInput, BrokenFile
+from doxa.storage.cache import cache_folder
 
 
-def cache_folder() -> Path:
+def cached_data_folder() -> Path:
     """The folder of data sets in the user's cache; it need not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "doxa" / "data"
+    return cache_folder() / "data"
 
 
 def data_folders() -> list[Path]:
     """The folders to look in, in order and absolute; new files belong in the first."""
     named_folder = os.environ.get("DOXA_DATA", "")
     if not named_folder:
-        return [cache_folder()]
+        return [cached_data_folder()]
     path = Path(os.path.expanduser(named_folder)).absolute()
     if not path.is_dir():
         raise BadInput(f"DOXA_DATA names {path}, which is no folder; create it or set DOXA_DATA to another")
-    return [path, cache_folder()]
+    return [path, cached_data_folder()]
 
 
 def first_existing(*relative_paths: str) -> Path | None:
@@ -58,8 +60,9 @@ def find_path(*relative_paths: str, name: str, source: str) -> Path:
 
 
 def find_file(file: File, name: str) -> Path:
-    """The file of the set `name`, or the one that serves instead of it."""
-    return find_path(file.path, *(relative_path for (relative_path,) in file.instead), name=name, source=file.url)
+    """The file of the set `name`, or the one that serves instead of it, with the content that it should have."""
+    path = find_path(file.path, *(relative_path for (relative_path,) in file.instead), name=name, source=file.url)
+    return verify(path, file.digests, name)
 
 
 def missing_file_error(relative_paths: Sequence[str], name: str, source: str) -> BadInput:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.data import verified
 from doxa.data.card import Card, File
 from doxa.data.dataset import Dataset
 from doxa.data.files import first_existing, missing_file_error, read_bytes
@@ -16,7 +18,14 @@ from doxa.data.formats.cifar10_sheets import read_sheets, sheet_files
 from doxa.data.labels import check_labels
 from doxa.errors import BadInput, BrokenFile
 
-BATCHES = ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch")
+BATCHES = {  # with their SHA-256
+    "data_batch_1": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+    "data_batch_2": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+    "data_batch_3": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+    "data_batch_4": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+    "data_batch_5": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+    "test_batch": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+}
 ROWS = 10_000
 RECORD = 1 + 3 * 32 * 32  # the label, then a red, a green and a blue plane
 UNPACKED = ("cifar10/cifar-10-batches-bin", "cifar-10-batches-bin")
@@ -51,7 +60,7 @@ def cifar10() -> Dataset:
 
     Krizhevsky (2009), Learning multiple layers of features from tiny images.
     """
-    *train, test = _read_batches(BATCHES)
+    *train, test = _read_batches(tuple(BATCHES))
     x, y = (np.concatenate(parts) for parts in zip(*train, strict=True))
     return Dataset("cifar10", x, y, *test, classes=10)
 
@@ -71,18 +80,27 @@ def _read_batches(names: Sequence[str]) -> list[Batch]:
     paths = [first_existing(*(f"{folder}/{name}.bin" for folder in UNPACKED)) for name in names]
     archive = first_existing(FILE.path)
     if None in paths and archive is not None:
-        members = read_members(archive, names)
+        members = read_members(verified.verify(archive, FILE.digests, CARD.name), names)
         return [_parse_records(members[name], archive) for name in names]
     return [
-        _parse_records(read_bytes(path), path) if path else _read_from_sheets(name)
-        for name, path in zip(names, paths, strict=True)
+        _read_unpacked(path, name) if path else _read_from_sheets(name) for name, path in zip(names, paths, strict=True)
     ]
 
 
+def _read_unpacked(path: Path, name: str) -> Batch:
+    return _parse_records(read_bytes(verified.verify(path, {BATCHES[name]}, CARD.name)), path)
+
+
 def _read_from_sheets(name: str) -> Batch:
-    if first_existing(sheet_files(name)[0]) is None:
+    first_sheet = first_existing(sheet_files(name)[0])
+    if first_sheet is None:
         raise missing_file_error([FILE.path, *(f"{folder}/{name}.bin" for folder in UNPACKED)], CARD.name, FILE.url)
-    return read_sheets(name)
+    images, labels = read_sheets(name)
+    # Whoever made the sheets, the records they hold are those of the published file.
+    records = np.column_stack([labels.astype(np.uint8), images.reshape(len(images), -1)]).tobytes()
+    digest = hashlib.sha256(records).hexdigest()
+    verified.require_known(first_sheet.with_name(f"{name}.*"), digest, {BATCHES[name]}, CARD.name)
+    return images, labels
 
 
 def _parse_records(raw: bytes, path: Path) -> Batch:

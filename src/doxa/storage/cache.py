@@ -1,0 +1,72 @@
+"""Doxa's folder in the user's cache, and whether it is the user's alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from doxa.errors import BadInput
+
+
+def cache_folder() -> Path:
+    """The folder; it need not exist."""
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        raise BadInput("there is no home folder that could hold a cache; set HOME or XDG_CACHE_HOME") from None
+    return base.absolute() / "doxa"
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for this user alone, whatever the umask."""
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        with suppress(FileExistsError):  # another process was quicker
+            each.mkdir(mode=0o700)
+
+
+def is_private(path: Path) -> bool:
+    """Whether it is there, belongs to this user, and nobody else can write to it."""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def find_intruder(folder: Path) -> str | None:
+    """Who else could put something in a folder, or another in its place, in words; None where nobody could.
+
+    Everything above counts, as who can rename a folder decides what lies under its name. root may do all anyway, and in
+    a folder like /tmp, with the sticky bit, nobody can rename what belongs to somebody else.
+    """
+    while not folder.exists():
+        folder = folder.parent
+    resolved = folder.resolve()
+    for place in (resolved, *resolved.parents):
+        status = place.stat()
+        if status.st_uid not in (0, os.geteuid()):
+            return f"{place} belongs to another user"
+        if status.st_mode & stat.S_ISVTX:
+            continue
+        if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and not _is_alone_in(status.st_gid)):
+            return f"others can write to {place}"
+    return None
+
+
+def _is_alone_in(group_number: int) -> bool:
+    """Whether this user is all there is in a group, as where each has one of the same name; or root is."""
+    import grp
+    import pwd
+
+    try:
+        group, user = grp.getgrgid(group_number), pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return group_number == 0
+    is_own = group_number == user.pw_gid and group.gr_name == user.pw_name
+    return (is_own or group_number == 0) and not set(group.gr_mem) - {user.pw_name, "root"}
