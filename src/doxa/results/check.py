@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from doxa.storage.sealed_json import first_bad_number
+
+DEEPEST = 64  # levels of a result
+LARGEST = 2**64  # of a whole number; seeds are smaller
+
 # The columns of each section, all of one length; `edges` are one more. Those after "?" may be missing.
 COLUMNS = {
     "reliability": "confidence accuracy count",
@@ -34,7 +39,7 @@ Result = dict[str, Any]
 
 def first_problem(result: Any) -> str | None:
     """The first thing that keeps a value from being a result, in words; None where all is well."""
-    return next(_problems(result), None)
+    return first_bad_number(result, DEEPEST) or next(_problems(result), None)
 
 
 def _problems(result: Any) -> Iterator[str]:
@@ -50,11 +55,17 @@ def _problems(result: Any) -> Iterator[str]:
         yield 'its scores must be a table of {"value": number or null, ...}'
     else:
         for name, score in scores.items():
-            if not _is_number(score.get("error")) or not isinstance(score.get("count", 1), int):
+            if not _is_number(score.get("error")) or not _is_whole(score.get("count", 1)):
                 yield f"the error or the count of its score {name!r} is no number"
-    for section, kind in {"data": dict, "settings": dict, "stamp": dict}.items():
-        if not isinstance(result.get(section, kind()), kind):
+    for section in ("data", "settings", "stamp"):
+        if not isinstance(result.get(section, {}), dict):
             yield f"its section {section!r} must be a table"
+            return
+    for section, fields in FIELDS.items():
+        for name, (is_fit, description) in fields.items():
+            value = result.get(section, {}).get(name)
+            if value is not None and not is_fit(value):
+                yield f"the field {name!r} of its section {section!r} must be {description}"
     if not _is_list_of(result.get("findings", []), lambda finding: isinstance(finding, str)):
         yield "its findings must be sentences"
     if not _is_list_of(
@@ -91,7 +102,11 @@ def _column_problems(section: str, table: Any) -> Iterator[str]:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    return value is None or isinstance(value, float) or _is_whole(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def _is_non_null_number(value: Any) -> bool:
@@ -115,3 +130,22 @@ def _is_image(image: Any) -> bool:
     pixels = [pixel for line in image for pixel in line]
     grey = all(map(_is_number, pixels))
     return bool(pixels) and (grey or all(_is_list_of(pixel, _is_number) and len(pixel) == 3 for pixel in pixels))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+# What is shown or added up of other sections; each may be missing or null.
+FIELDS: dict[str, dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "data": {
+        "name": (_is_text, "text"),
+        "rows": (_is_whole, "a whole number"),
+        "task": (_is_text, "text"),
+        "classes": (lambda value: _is_list_of(value, _is_text), "a list of names"),
+    },
+    "stamp": {
+        "seconds": (_is_number, "a number"),
+        "seeds": (lambda value: _is_list_of(value, _is_whole), "a list of whole numbers"),
+    },
+}
