@@ -60,7 +60,7 @@ def learn_and_show(settings: dict[str, Any], resume: bool, say: Say, as_json: bo
     """From settings, those of the rows among them, to a run and what is said of it."""
     from doxa.errors import BadInput, Interrupted
     from doxa.runs import Plan, learn, load_training_data
-    from doxa.runs.learn import require_free_folder
+    from doxa.runs.claim import require_free_folder
 
     data_settings = {name: settings.pop(name) for name in DATA_TYPES if name in settings}
     source = data_settings.pop("source", None)

@@ -55,7 +55,7 @@ def judge(
     say = note_printer(quiet)
     require_free(out, force)
     from doxa.runs import foreign_inputs, open_run
-    from doxa.runs.folder import RESULT
+    from doxa.runs.manifest import RESULT
     from doxa.training.threads import limit_threads
 
     saved_run = open_run(run, device)
@@ -70,7 +70,7 @@ def judge(
         with limit_threads(saved_run.belief.net):
             result = judge_rows(saved_run, rows, shifted_inputs, samples or saved_run.plan.draws)
         if is_first_result:
-            _keep(result, run / RESULT, say)
+            _keep(result, run, say)
     if out is not None:
         from doxa.results import write_result
 
@@ -84,13 +84,14 @@ def judge(
         show_findings(result.get("findings", []))
 
 
-def _keep(result: dict[str, Any], path: Path, say: Say) -> None:
+def _keep(result: dict[str, Any], run: Path, say: Say) -> None:
     """Store the first result of a run where `doxa report` looks for it; a folder that refuses it is only noted."""
-    from doxa.results import write_result
+    from doxa.errors import DoxaError
+    from doxa.runs import keep_result
 
     try:
-        write_result(path, result)
-    except OSError as error:
+        path = keep_result(run, result)
+    except (OSError, DoxaError) as error:
         say(f"the result cannot be kept in the run: {error}")
     else:
         say(f"the run had no result yet; this one is kept in {path}, for doxa report")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from doxa.runs.folder import read_spec, write_spec
 
 from .small import TINY, Command, flowers, houses, write
 
@@ -97,8 +98,7 @@ def test_a_folder_for_a_file_and_a_file_for_a_folder(doxa: Command, tables: Path
 @pytest.mark.parametrize("command", ["judge", "report", "prune", "attack", "predict"])
 def test_a_run_that_is_still_being_written(command: str, doxa: Command, runs: Path, tables: Path) -> None:
     copy = shutil.copytree(runs / "houses", Path("copy"))
-    spec = json.loads((copy / "run.json").read_text())
-    (copy / "run.json").write_text(json.dumps({**spec, "status": "learning"}))
+    write_spec(copy, {**read_spec(copy), "status": "learning"})
     ended = doxa(command, copy, *([tables / "rows.csv"] if command == "predict" else []))
     assert ended.code == 1
     assert "copy is still being written, or was interrupted" in ended.message

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from doxa.moved.names import renamed
-from doxa.runs.folder import SavedRun, open_run, read_run_result, read_spec
+from doxa.runs.folder import SavedRun, keep_result, open_run, read_run_result, read_spec
 from doxa.runs.learn import learn
 from doxa.runs.plan import Plan
 from doxa.runs.predict import csv_lines, foreign_inputs, labelled_rows, predict_table, training_data_of, write_csv
@@ -30,6 +30,7 @@ __all__ = [
     "TrainingData",
     "csv_lines",
     "foreign_inputs",
+    "keep_result",
     "labelled_rows",
     "learn",
     "load_training_data",

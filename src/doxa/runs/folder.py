@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from doxa.errors import BadInput, BrokenFile, shorten
 from doxa.nets.rescaled import Rescaled
 from doxa.predict.belief import Belief, load
-from doxa.results import read_result
-from doxa.results.files import write_text_atomic
+from doxa.results import read_result, result_bytes
+from doxa.runs.manifest import (
+    BELIEF,
+    MANIFEST,
+    MEND,
+    PARTS,
+    RESULT,
+    RUN,
+    TABLE,
+    DamagedRun,
+    read_manifest,
+    replace_part,
+    require_whole_run,
+    write_bytes,
+)
+from doxa.runs.parsing import split_call
 from doxa.runs.plan import Plan, build_net
+from doxa.runs.spec import spec_problem
 from doxa.storage import sealed
+from doxa.storage.lock import folder_lock
+from doxa.storage.sealed_json import SEAL, has_seal, parse_json, read_bounded, to_sealed_bytes
 from doxa.tables import Familiarity, Preparation
 
-RUN, BELIEF, TABLE, RESULT = "run.json", "belief.doxa", "table.doxa", "result.json"
-KIND, VERSION = "doxa run", 1
+KIND, VERSION = "doxa run", 2
+UNSEALED = 1  # the version of runs without a manifest
 
 
 @dataclass(frozen=True)
@@ -59,53 +77,87 @@ class SavedRun:
 
     def result(self) -> dict[str, Any]:
         """What the run was judged to be worth on the rows held out."""
-        return read_run_result(self.folder)
+        return _read_result(self.folder, (RUN, RESULT))
+
+
+def spec_bytes(spec: dict[str, Any]) -> bytes:
+    """The words of a run as the file that holds them, with a seal."""
+    return to_sealed_bytes({**spec, "kind": KIND, "version": VERSION})
 
 
 def write_spec(folder: Path, spec: dict[str, Any]) -> None:
     """The words of a run, as JSON, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"kind": KIND, "version": VERSION, **spec}, indent=1, ensure_ascii=False)
-    write_text_atomic(folder / RUN, text + "\n")
+    write_bytes(folder / RUN, spec_bytes(spec))
 
 
 def read_spec(folder: str | PathLike[str]) -> dict[str, Any]:
     """The words of a run, or an error that says what the folder is instead."""
     folder = Path(folder)
+    if "\0" in str(folder):
+        raise BadInput(f"no folder has a name like {str(folder)!r}: it holds the character NUL")
     if not folder.exists():
         raise BadInput(f"there is no run {folder}; `doxa fit … --out {folder}` makes one")
     if not folder.is_dir():
         raise BadInput(f"{folder} is a file; a run is the folder that `doxa fit … --out FOLDER` wrote")
     path = folder / RUN
+    if not path.exists() and (folder / MANIFEST).exists():
+        raise DamagedRun(f"{path} is missing; {MEND}")
     if not path.is_file():
         raise BadInput(f"{folder} holds no run: there is no {RUN} in it; `doxa fit … --out {folder}` makes one")
+    raw = read_bounded(path)
     try:
-        spec = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BrokenFile(f"{path} cannot be read ({shorten(str(error))}); restore it from a copy") from None
+        spec = parse_json(raw)
+    except ValueError as error:
+        raise DamagedRun(f"{path} is damaged, cut short, or no JSON ({shorten(str(error))}); {MEND}") from None
     if not isinstance(spec, dict) or spec.get("kind") != KIND:
-        raise BrokenFile(f"{path} is not the description of a Doxa run")
-    if spec.get("version", 0) > VERSION:
-        raise BrokenFile(f"{path} has version {spec['version']}; this Doxa reads up to {VERSION}: upgrade Doxa")
-    return spec
+        raise DamagedRun(f"{path} is not the description of a Doxa run; {MEND}")
+    version = spec.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise BrokenFile(f"{path} has version {shorten(str(version))}; this Doxa reads up to {VERSION}: upgrade Doxa")
+    if version not in (UNSEALED, VERSION) or isinstance(version, bool):
+        raise DamagedRun(f"{path} has a version that Doxa never writes; {MEND}")
+    if (version == VERSION or SEAL in spec) and not has_seal(raw):
+        raise DamagedRun(f"{path} is damaged: it does not match its seal; {MEND}")
+    problem = spec_problem(spec)
+    if problem is not None:
+        raise DamagedRun(f"{path} makes no sense: {problem}; {MEND}")
+    return {name: value for name, value in spec.items() if name != SEAL}
 
 
-def read_finished_spec(folder: str | PathLike[str]) -> dict[str, Any]:
-    """The words of a finished run; one that is still being written is an error."""
+def read_finished_spec(folder: str | PathLike[str], parts: Sequence[str] = PARTS) -> dict[str, Any]:
+    """The words of a finished run whose `parts` are as they were sealed; one still being written is an error."""
     folder = Path(folder)
     spec = read_spec(folder)
-    if spec.get("status") != "finished" or not (folder / BELIEF).is_file():
+    if spec["status"] != "finished":
         raise BadInput(
             f"{folder} is still being written, or was interrupted: wait for it, or go on with "
             f"`doxa fit` and the same arguments with --resume"
         )
+    manifest = read_manifest(folder)
+    if manifest is not None:
+        require_whole_run(folder, manifest, parts)
+    elif spec["version"] > UNSEALED:
+        raise DamagedRun(f"{folder / MANIFEST} is missing, or was not written any more as the run was finished; {MEND}")
+    else:
+        _require_complete(folder, spec)
     return spec
+
+
+def _require_complete(folder: Path, spec: dict[str, Any]) -> None:
+    """Of a run without a manifest, refuse one that lacks what its words say that it has."""
+    needed = (BELIEF,) if spec["preparation"] is None else (BELIEF, TABLE)
+    for name in needed:
+        if not (folder / name).is_file():
+            raise DamagedRun(f"{folder / name} is missing; {MEND}")
 
 
 def read_run_result(folder: str | PathLike[str]) -> dict[str, Any]:
     """What a finished run was judged to be worth, without opening its belief."""
-    folder = Path(folder)
-    read_finished_spec(folder)
+    return _read_result(Path(folder), PARTS)
+
+
+def _read_result(folder: Path, parts: Sequence[str]) -> dict[str, Any]:
+    read_finished_spec(folder, parts)
     if not (folder / RESULT).exists():
         raise BadInput(
             f"{folder} was never judged: `doxa judge {folder} TABLE` does it, on a table with its target, and keeps "
@@ -114,25 +166,78 @@ def read_run_result(folder: str | PathLike[str]) -> dict[str, Any]:
     return read_result(folder / RESULT)
 
 
+def keep_result(folder: str | PathLike[str], result: dict[str, Any]) -> Path:
+    """Store what a finished run was judged to be worth in it; the path."""
+    path = Path(folder) / RESULT
+    with folder_lock(path.parent):
+        replace_part(path.parent, RESULT, result_bytes(result, path))
+    return path
+
+
 def open_run(folder: str | PathLike[str], device: str | None = None) -> SavedRun:
-    """A finished run, its belief and all that its use needs."""
+    """A finished run, its belief and all that its use needs; the whole of it is verified first."""
     folder = Path(folder)
     spec = read_finished_spec(folder)
+    if not (folder / MANIFEST).exists():
+        warnings.warn(
+            f"{folder} is not sealed, since an older Doxa wrote it: damage to it may go unseen; `doxa runs seal "
+            f"{folder}` seals it as it is",
+            stacklevel=2,
+        )
+    return open_verified(folder, spec, device)
+
+
+def open_verified(folder: Path, spec: dict[str, Any], device: str | None = None) -> SavedRun:
+    """A run from files that were verified, or cannot be; no more memory is taken than they have bytes."""
+    preparation = None if spec["preparation"] is None else Preparation.from_state(spec["preparation"])
+    outline = _build_outline(folder, spec)
+    target = "cpu" if device is None else device
     try:
-        net = build_net(spec["plan"]["net"], spec["shape"], spec["outputs"])
-        net = net if spec["classes"] else Rescaled(net, *spec["units"])
-        preparation = None if spec["preparation"] is None else Preparation.from_state(spec["preparation"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise BrokenFile(f"{folder / RUN} makes no sense ({error!r}); restore it from a copy") from None
-    familiarity = None
-    if (folder / TABLE).exists():
-        _, tensors = sealed.read(folder / TABLE, "doxa.table")
-        familiarity = Familiarity.from_state({k: np.asarray(t) for k, t in tensors.items()})
-    try:
-        belief = load(folder / BELIEF, net if device is None else net.to(device), device)
+        belief = load(folder / BELIEF, outline, target)
+        net = build_spec_net(spec)
+        belief = replace(belief, net=net if device is None else net.to(device))
+    except BadInput as error:
+        raise DamagedRun(f"{folder / RUN} and {BELIEF} do not fit each other: {error}") from None
     except (RuntimeError, AssertionError) as error:
         raise BadInput(f"device={device!r} cannot be used here: {shorten(str(error))}") from None
-    return SavedRun(folder, spec, belief, preparation, familiarity)
+    return SavedRun(folder, spec, belief, preparation, _read_familiarity(folder, spec))
+
+
+def build_spec_net(spec: dict[str, Any]) -> nn.Module:
+    """The net that the words of a run describe."""
+    net = build_net(spec["plan"]["net"], spec["shape"], spec["outputs"])
+    return net if spec["classes"] else Rescaled(net, *spec["units"])
+
+
+def _build_outline(folder: Path, spec: dict[str, Any]) -> nn.Module:
+    """The run's net without memory for its weights, to compare with those that there are."""
+    try:
+        plan = Plan.from_settings(spec["plan"])
+        with torch.device("meta"):
+            net = build_net(plan.net, spec["shape"], spec["outputs"])
+        return net if spec["classes"] else Rescaled(net, *spec["units"])
+    except BadInput as error:
+        raise BadInput(f"{folder / RUN}: {error}") from None
+    except (TypeError, ValueError, RuntimeError, OverflowError, MemoryError) as error:
+        if split_call(str(spec["plan"].get("net")))[0] in ("mlp", "lenet5"):
+            raise DamagedRun(f"{folder / RUN} has a plan that makes no net ({shorten(repr(error))}); {MEND}") from None
+        return build_spec_net(spec)  # a net of the user's own, which cannot be built without memory
+
+
+def _read_familiarity(folder: Path, spec: dict[str, Any]) -> Familiarity | None:
+    if not (folder / TABLE).exists():
+        return None
+    _, tensors = sealed.read(folder / TABLE, "doxa.table")
+    try:
+        familiarity = Familiarity.from_state({k: np.asarray(t) for k, t in tensors.items()})
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedRun(f"{folder / TABLE} makes no sense ({shorten(repr(error))}); {MEND}") from None
+    columns = spec["shape"][0]
+    bounds = {np.shape(familiarity.low), np.shape(familiarity.high)}
+    is_fit = (familiarity.centre.shape, familiarity.root.shape) == ((columns,), (columns, columns))
+    if not is_fit or not bounds <= {(), (columns,)}:
+        raise DamagedRun(f"{folder / TABLE} does not fit the {columns} columns of {RUN}; {MEND}")
+    return familiarity
 
 
 def write_familiarity(folder: Path, familiarity: Familiarity) -> None:

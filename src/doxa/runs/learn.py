@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import secrets
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,29 +17,31 @@ from torch import nn
 
 from doxa import noise
 from doxa.auto import KL_WEIGHTS, RATE, choose, folds
-from doxa.errors import BadInput, shorten
+from doxa.errors import BadInput, BrokenFile
 from doxa.judge.evidence import evidence
 from doxa.predict.belief import Belief
 from doxa.results import write_result
-from doxa.runs.folder import BELIEF, RESULT, RUN, SavedRun, open_run, read_spec, write_familiarity, write_spec
+from doxa.runs.claim import claim_folder, intact_parts, question_digest, remove_empty_run, require_free_folder
+from doxa.runs.folder import SavedRun, open_run, write_familiarity, write_spec
+from doxa.runs.manifest import (
+    BELIEF,
+    MEMBERS,
+    RESULT,
+    TRAINING,
+    FileDigest,
+    Manifest,
+    take_stock,
+    write_manifest,
+)
 from doxa.runs.parsing import build_member, parse_literal
 from doxa.runs.plan import Plan
 from doxa.runs.training_data import TrainingData
+from doxa.storage.lock import folder_lock
 from doxa.training.fit import fit
 from doxa.training.threads import ROWS, limit_threads
 from doxa.weights.batch_norm import has_batch_norm
 
 EPOCHS, STEPS = 20, 4000  # at least, of a learner that is named, unless said otherwise
-COMPARED_KEYS = {
-    "data": "source",
-    "rows": "number of rows",
-    "held_out": "number of rows held out",
-    "task": "task",
-    "target": "target",
-    "classes": "list of classes",
-    "plan": "plan",
-}  # of a run to go on with
-TRAINING, MEMBERS = "training", "members"  # folders of checkpoints, of a learner that is named and of auto
 
 
 def learn(
@@ -51,29 +53,77 @@ def learn(
     progress: bool = True,
     say: Callable[[str], None] = lambda text: None,
 ) -> SavedRun:
-    """Learn, judge on the rows held out, and write all of it to a folder; the same call with `resume` goes on."""
+    """Learn, judge on the rows held out, and write all of it to a folder; the same call with `resume` goes on.
+
+    A finished run is opened; of one that is damaged, what is missing is learned again. Whatever is in the folder is one
+    sealed unit when this returns, and nobody else may write there before.
+    """
     folder = Path(folder)
     started = time.perf_counter()
     training_data = plan.adapt_data(training_data)
     spec = _run_spec(training_data, plan)
     net = _initial_net(training_data, plan, spec["units"])
     _require_valid_plan(net, training_data, plan)
-    if _claim_folder(folder, spec, resume) != "finished":  # what is finished stays so until it is done anew
-        write_spec(folder, spec)
-    for note in training_data.notes:
-        say(note)
+    require_free_folder(folder, resume)
+    with folder_lock(folder):
+        claim = claim_folder(folder, spec, resume, say)
+        if claim.finished is not None:
+            return claim.finished
+        if not claim.is_described:
+            write_spec(folder, spec)
+        for note in training_data.notes:
+            say(note)
+        try:
+            with limit_threads(net, plan.batch_size or ROWS):
+                if plan.learner == "auto":
+                    belief, choices = _fit_auto(training_data, plan, spec["units"], folder, progress, say)
+                else:
+                    belief, choices = _fit_named(net, training_data, plan, folder, progress, resume), {}
+        except BaseException:
+            remove_empty_run(folder)
+            raise
+        kept = _save_belief(belief, folder, claim.sealed)
+        if training_data.familiarity is not None:
+            write_familiarity(folder, training_data.familiarity)
+        if RESULT not in kept:
+            _judge(belief, net, training_data, plan, choices, folder, started)
+        finished_spec = {**spec, **choices, "status": "finished"}
+        write_spec(folder, finished_spec)
+        write_manifest(folder, take_stock(folder, question_digest(finished_spec)))
+    return open_run(folder)
+
+
+def _save_belief(belief: Belief, folder: Path, sealed: Manifest | None) -> set[str]:
+    """Write what was learned; of a run that is mended, the parts that are whole and belong to this very belief."""
+    intact = intact_parts(folder, sealed)
+    if BELIEF not in intact:
+        belief.save(folder / BELIEF)
+        is_same = sealed is not None and FileDigest.of_file(folder / BELIEF) == sealed.digest(BELIEF)
+        return intact if is_same else set()
+    learned = folder / f".doxa-{secrets.token_hex(8)}"
     try:
-        with limit_threads(net, plan.batch_size or ROWS):
-            if plan.learner == "auto":
-                belief, choices = _fit_auto(training_data, plan, spec["units"], folder, progress, say)
-            else:
-                belief, choices = _fit_named(net, training_data, plan, folder, progress, resume), {}
-    except BaseException:
-        _remove_empty_run(folder)
-        raise
-    belief.save(folder / BELIEF)
-    if training_data.familiarity is not None:
-        write_familiarity(folder, training_data.familiarity)
+        belief.save(learned)
+        is_same = FileDigest.of_file(learned) == FileDigest.of_file(folder / BELIEF)
+    finally:
+        learned.unlink(missing_ok=True)
+    if not is_same:
+        raise BrokenFile(
+            f"{folder / BELIEF} is whole, but what was learned again has other bits, as with another torch or another "
+            "number of threads; restore what is damaged from a copy, or learn in another folder"
+        )
+    return intact
+
+
+def _judge(
+    belief: Belief,
+    net: nn.Module,
+    training_data: TrainingData,
+    plan: Plan,
+    choices: dict[str, Any],
+    folder: Path,
+    started: float,
+) -> None:
+    """What the belief is worth on the rows held out."""
     with limit_threads(net):
         result = evidence(
             belief,
@@ -89,8 +139,6 @@ def learn(
             started=started,
         )
     write_result(folder / RESULT, result)
-    write_spec(folder, {**spec, **choices, "status": "finished"})
-    return open_run(folder)
 
 
 def _run_spec(training_data: TrainingData, plan: Plan) -> dict[str, Any]:
@@ -117,39 +165,6 @@ def _run_spec(training_data: TrainingData, plan: Plan) -> dict[str, Any]:
     return stored_spec
 
 
-def require_free_folder(folder: str | PathLike[str], resume: bool) -> None:
-    """Refuse a folder that holds something else, or a run to go on with that was not asked for."""
-    folder = Path(folder)
-    if folder.exists() and not folder.is_dir():
-        raise BadInput(f"{folder} is a file; choose another folder for the run")
-    if not (folder / RUN).exists():
-        if folder.exists() and any(folder.iterdir()):
-            raise BadInput(f"{folder} is not empty and holds no run; choose another folder")
-    elif not resume:
-        raise BadInput(f"{folder} already holds a run; go on with it by --resume, or choose another folder with --out")
-
-
-def _claim_folder(folder: Path, spec: dict[str, Any], resume: bool) -> str | None:
-    """Refuse a folder that holds another run, or one to go on with that was not asked for; else say how far it is."""
-    require_free_folder(folder, resume)
-    if not (folder / RUN).exists():
-        return None
-    stored_spec = read_spec(folder)
-    stored_spec["plan"] = {**Plan().state(), **stored_spec.get("plan", {})}  # one of an older Doxa may lack a knob
-    for name, description in COMPARED_KEYS.items():
-        if stored_spec.get(name) != spec[name]:
-            raise BadInput(
-                f"the run in {folder} has another {description}{_differences(stored_spec.get(name), spec[name])}; use "
-                f"the same arguments to go on, or another folder"
-            )
-    if stored_spec.get("digest") not in (None, spec["digest"]) or stored_spec.get("preparation") != spec["preparation"]:
-        raise BadInput(
-            f"the run in {folder} was learned from other rows: {shorten(spec['data'])} has changed since, or is read "
-            f"in another way; go on with the rows it began with, or choose another folder"
-        )
-    return str(stored_spec.get("status"))
-
-
 def _digest(training_data: TrainingData) -> str:
     """The same for the same rows, to learn from and to be judged on."""
     digest = hashlib.sha256()
@@ -157,22 +172,6 @@ def _digest(training_data: TrainingData) -> str:
         digest.update(repr((tuple(tensor.shape), str(tensor.dtype))).encode())
         digest.update(tensor.contiguous().numpy().data)
     return digest.hexdigest()
-
-
-def _differences(stored: Any, new: Any) -> str:
-    """What two plans differ in, in brackets."""
-    if not (isinstance(stored, dict) and isinstance(new, dict)) or "learner" not in new:
-        return ""
-    changed = [f"{k}: {stored.get(k)} there, {v} here" for k, v in new.items() if stored.get(k) != v]
-    return f" ({shorten('; '.join(changed), 200)})"
-
-
-def _remove_empty_run(folder: Path) -> None:
-    """Leave no run behind that has learned nothing: the next attempt may have the folder."""
-    if not any((folder / part).exists() for part in (TRAINING, MEMBERS, BELIEF)):
-        (folder / RUN).unlink(missing_ok=True)
-        with suppress(OSError):
-            folder.rmdir()
 
 
 def _require_valid_plan(net: nn.Module, training_data: TrainingData, plan: Plan) -> None:

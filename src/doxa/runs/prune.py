@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
 from doxa.errors import BadInput
 from doxa.judge.evidence import evidence
 from doxa.results import write_result
-from doxa.runs.folder import BELIEF, RESULT, TABLE, SavedRun, open_run, write_spec
+from doxa.runs.claim import folder_contents, question_digest
+from doxa.runs.folder import SavedRun, open_run, read_spec, write_familiarity, write_spec
+from doxa.runs.manifest import BELIEF, PARTS, RESULT, RUN, DamagedRun, take_stock, write_manifest
+from doxa.storage.lock import folder_lock
 from doxa.training.threads import limit_threads
 from doxa.weights.batch_norm import has_batch_norm
 
@@ -34,29 +38,45 @@ def prune_run(
     statistics.
     """
     folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder} is there already; choose another folder for the pruned run")
-    refresh_inputs = refresh if has_batch_norm(run.belief.net) else None
-    pruned_belief = run.belief.prune(fraction, per_layer, biases, refresh_inputs)
     pruning = {"of": run.folder.name, "fraction": fraction, "per_layer": per_layer, "biases": biases}
     spec = {**run.spec, "pruned": pruning}
-    write_spec(folder, {**spec, "status": "learning"})
-    pruned_belief.save(folder / BELIEF)
-    if (run.folder / TABLE).exists():
-        shutil.copyfile(run.folder / TABLE, folder / TABLE)
-    if judged_on is not None:
-        with limit_threads(pruned_belief.net):
-            result = evidence(
-                pruned_belief,
-                judged_on,
-                name=folder.name,
-                samples=samples,
-                seed=run.plan.seed,
-                refresh=refresh_inputs,
-                levels=run.levels,
-                about={**spec["about"], "name": data or spec["data"], "classes": list(run.classes) or None},
-                settings={**{k: v for k, v in run.plan.state().items() if v is not None}, "pruned": fraction},
-            )
-        write_result(folder / RESULT, result)
-    write_spec(folder, {**spec, "status": "finished"})
+    _require_free_folder(folder, spec)
+    refresh_inputs = refresh if has_batch_norm(run.belief.net) else None
+    pruned_belief = run.belief.prune(fraction, per_layer, biases, refresh_inputs)
+    with folder_lock(folder):
+        _require_free_folder(folder, spec)
+        write_spec(folder, {**spec, "status": "learning"})
+        pruned_belief.save(folder / BELIEF)
+        if run.familiarity is not None:
+            write_familiarity(folder, run.familiarity)
+        if judged_on is not None:
+            with limit_threads(pruned_belief.net):
+                result = evidence(
+                    pruned_belief,
+                    judged_on,
+                    name=folder.name,
+                    samples=samples,
+                    seed=run.plan.seed,
+                    refresh=refresh_inputs,
+                    levels=run.levels,
+                    about={**spec["about"], "name": data or spec["data"], "classes": list(run.classes) or None},
+                    settings={**{k: v for k, v in run.plan.state().items() if v is not None}, "pruned": fraction},
+                )
+            write_result(folder / RESULT, result)
+        else:
+            (folder / RESULT).unlink(missing_ok=True)  # of a pruning that was killed
+        write_spec(folder, {**spec, "status": "finished"})
+        write_manifest(folder, take_stock(folder, question_digest(spec)))
     return open_run(folder)
+
+
+def _require_free_folder(folder: Path, spec: dict[str, Any]) -> None:
+    """Refuse a folder that holds anything but what the same pruning left when it was killed."""
+    contents = folder_contents(folder) if folder.is_dir() or not folder.exists() else {folder.name}
+    if not contents:
+        return
+    if contents <= {*PARTS} and RUN in contents:
+        with suppress(DamagedRun):
+            if question_digest(read_spec(folder)) == question_digest(spec):
+                return
+    raise BadInput(f"{folder} is there already; choose another folder for the pruned run")

@@ -1,0 +1,165 @@
+"""Whose a folder is: empty, a run to go on with, one that is finished, or one that is to be mended."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from doxa.errors import BadInput, shorten
+from doxa.runs.folder import SavedRun, open_run, read_spec
+from doxa.runs.manifest import (
+    MANIFEST,
+    MEMBERS,
+    PARTS,
+    RUN,
+    TRAINING,
+    DamagedRun,
+    FileDigest,
+    Manifest,
+    checkpoint_files,
+    find_damage,
+    read_manifest,
+)
+from doxa.runs.plan import Plan
+from doxa.storage.disk import is_temporary
+from doxa.storage.lock import LOCK
+from doxa.storage.sealed import canonical_json
+
+COMPARED_KEYS = {
+    "data": "source",
+    "rows": "number of rows",
+    "held_out": "number of rows held out",
+    "task": "task",
+    "target": "target",
+    "classes": "list of classes",
+    "plan": "plan",
+}  # of a run to go on with
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What was found in a folder that a run is learned in."""
+
+    finished: SavedRun | None = None  # a run that is whole: there is nothing left to learn
+    sealed: Manifest | None = None  # of a finished run that is damaged
+    is_described: bool = False  # whether the words of a finished run are there, and stay until it is done anew
+
+
+def require_free_folder(folder: str | PathLike[str], resume: bool) -> None:
+    """Refuse a folder that holds something else, or a run to go on with that was not asked for."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is a file; choose another folder for the run")
+    contents = folder_contents(folder)
+    if not contents:
+        return
+    if not contents & {RUN, MANIFEST} or (RUN not in contents and contents - {*PARTS, MANIFEST, TRAINING, MEMBERS}):
+        raise BadInput(f"{folder} is not empty and holds no run; choose another folder")
+    if not resume:
+        raise BadInput(f"{folder} already holds a run; go on with it by --resume, or choose another folder with --out")
+
+
+def folder_contents(folder: Path) -> set[str]:
+    """The names in a folder, but for what a killed process may have left before it wrote anything."""
+    if not folder.exists():
+        return set()
+    return {path.name for path in folder.iterdir() if path.name != LOCK and not is_temporary(path.name)}
+
+
+def claim_folder(folder: Path, spec: dict[str, Any], resume: bool, say: Callable[[str], None]) -> Claim:
+    """Refuse a folder that holds another run, or one to go on with that was not asked for; else say what is there."""
+    require_free_folder(folder, resume)
+    if not folder_contents(folder):
+        return Claim()
+    try:
+        stored_spec = read_spec(folder)
+    except DamagedRun as damage:
+        sealed = _read_manifest(folder)
+        if sealed is not None and sealed.question not in (None, question_digest(spec)):
+            raise BadInput(
+                f"{damage}. The arguments given are not those of the run in {folder}; use the same, or another folder"
+            ) from None
+        say(f"{damage.args[0]}; this is done now")
+        _remove_damaged_checkpoints(folder, sealed, say)
+        return Claim(sealed=sealed)
+    _require_same_question(folder, stored_spec, spec)
+    if stored_spec["status"] != "finished":
+        return Claim()
+    try:
+        return Claim(finished=open_run(folder))
+    except DamagedRun as damage:
+        sealed = _read_manifest(folder)
+        say(f"{damage.args[0]}; this is done now")
+        _remove_damaged_checkpoints(folder, sealed, say)
+        return Claim(sealed=sealed, is_described=True)
+
+
+def _read_manifest(folder: Path) -> Manifest | None:
+    with suppress(DamagedRun):
+        return read_manifest(folder)
+    return None
+
+
+def _remove_damaged_checkpoints(folder: Path, sealed: Manifest | None, say: Callable[[str], None]) -> None:
+    """What learning left to go on from, if any of it is not as it was sealed: then it is trained from the beginning."""
+    if sealed is None:
+        return
+    found = {str(path.relative_to(folder)): path for path in checkpoint_files(folder)}
+    for name, digest in sealed.checkpoints.items():
+        if name in found and FileDigest.of_file(found[name]) != digest:
+            part = folder / Path(name).parts[0]
+            say(f"{folder / name} is damaged too: {part} is removed, and trained anew")
+            shutil.rmtree(part)
+            return
+
+
+def _require_same_question(folder: Path, stored_spec: dict[str, Any], spec: dict[str, Any]) -> None:
+    if stored_spec.get("pruned") is not None:
+        raise BadInput(f"the run in {folder} is a pruned one, which `doxa prune` makes; choose another folder")
+    # One of an older Doxa may lack a knob.
+    stored_spec = {**stored_spec, "plan": {**Plan().state(), **stored_spec["plan"]}}
+    for name, description in COMPARED_KEYS.items():
+        if stored_spec.get(name) != spec[name]:
+            raise BadInput(
+                f"the run in {folder} has another {description}{_differences(stored_spec.get(name), spec[name])}; use "
+                f"the same arguments to go on, or another folder"
+            )
+    if stored_spec.get("digest") not in (None, spec["digest"]) or stored_spec.get("preparation") != spec["preparation"]:
+        raise BadInput(
+            f"the run in {folder} was learned from other rows: {shorten(spec['data'])} has changed since, or is read "
+            f"in another way; go on with the rows it began with, or choose another folder"
+        )
+
+
+def question_digest(spec: dict[str, Any]) -> str:
+    """The same for the same arguments and rows, whatever was learned."""
+    question = {name: spec.get(name) for name in (*COMPARED_KEYS, "digest", "preparation", "pruned")}
+    return hashlib.sha256(canonical_json(question).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _differences(stored: Any, new: Any) -> str:
+    """What two plans differ in, in brackets."""
+    if not (isinstance(stored, dict) and isinstance(new, dict)) or "learner" not in new:
+        return ""
+    changed = [f"{k}: {stored.get(k)} there, {v} here" for k, v in new.items() if stored.get(k) != v]
+    return f" ({shorten('; '.join(changed), 200)})"
+
+
+def remove_empty_run(folder: Path) -> None:
+    """Leave no run behind that has learned nothing: the next attempt may have the folder."""
+    if folder_contents(folder) <= {RUN}:
+        (folder / RUN).unlink(missing_ok=True)
+
+
+def intact_parts(folder: Path, sealed: Manifest | None) -> set[str]:
+    """Of a damaged run, the parts that are as they were sealed."""
+    if sealed is None:
+        return set()
+    damage = find_damage(folder, sealed)
+    return {name for name in sealed.files if name not in damage and (folder / name).exists()}
