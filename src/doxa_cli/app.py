@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from doxa_cli import data, outcome
+from doxa_cli import data, outcome, runs
 from doxa_cli.attack import attack
 from doxa_cli.bench import bench
 from doxa_cli.demo import demo
@@ -55,6 +55,7 @@ def doxa(
 for command in (demo, fit, search, predict, judge, report, attack, prune, bench, replicate, version):
     app.command(cls=UniqueOptionsCommand)(command)
 app.add_typer(data.app, name="data")
+app.add_typer(runs.app, name="runs")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

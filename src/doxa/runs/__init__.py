@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from doxa.moved.names import renamed
+from doxa.runs.check import RunCheck, check_run, seal_run
 from doxa.runs.folder import SavedRun, keep_result, open_run, read_run_result, read_spec
 from doxa.runs.learn import learn
 from doxa.runs.plan import Plan
@@ -26,8 +27,10 @@ if not TYPE_CHECKING:  # a type checker shall report the old names
 
 __all__ = [
     "Plan",
+    "RunCheck",
     "SavedRun",
     "TrainingData",
+    "check_run",
     "csv_lines",
     "foreign_inputs",
     "keep_result",
@@ -39,6 +42,7 @@ __all__ = [
     "prune_run",
     "read_run_result",
     "read_spec",
+    "seal_run",
     "training_data_of",
     "write_csv",
 ]

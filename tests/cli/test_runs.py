@@ -1,0 +1,110 @@
+"""`doxa runs check` and `doxa runs seal`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doxa.runs.folder import read_spec, write_spec
+
+from .small import Command
+
+
+def checked(doxa: Command, folder: Path) -> tuple[int, str, dict[str, str]]:
+    ended = doxa("runs", "check", folder, "--json")
+    found: dict[str, Any] = json.loads(ended.out)
+    return ended.code, found["state"], {file["name"]: file["state"] for file in found["files"]}
+
+
+@pytest.fixture
+def run(runs: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(runs / "digits", tmp_path / "r")
+
+
+def unsealed(run: Path) -> Path:
+    """Make a run look as those of older versions do."""
+    spec = json.loads((run / "run.json").read_text())
+    del spec["seal"]
+    (run / "run.json").write_text(json.dumps({**spec, "version": 1}, indent=1))
+    (run / "manifest.json").unlink()
+    return run
+
+
+def test_a_run_that_was_just_learned_is_whole(doxa: Command, runs: Path) -> None:
+    for name in ("houses", "digits"):
+        code, state, files = checked(doxa, runs / name)
+        assert (code, state, {*files.values()}) == (0, "sealed", {"intact"})
+        on_disk = {str(path.relative_to(runs / name)) for path in (runs / name).rglob("*") if path.is_file()}
+        assert files.keys() == on_disk
+    ended = doxa("runs", "check", runs / "houses")
+    assert ended.out.splitlines()[-1] == f"{runs / 'houses'} is sealed"
+    assert doxa("runs", "check", runs / "houses", "-q").out == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["run.json", "belief.doxa", "result.json", "manifest.json", "training/checkpoint.doxa"]
+)
+def test_damage_is_found_in_every_file(name: str, doxa: Command, run: Path) -> None:
+    path = run / name
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 4
+    path.write_bytes(raw)
+    code, state, files = checked(doxa, run)
+    assert (code, state, files[name]) == (1, "damaged", "damaged")
+    assert [file for file, found in files.items() if found == "damaged"] == [name]
+    ended = doxa("runs", "check", run, "-q")
+    assert ended.code == 1
+    assert f"damaged   {name}: " in ended.out
+    assert ended.out.splitlines()[-1].startswith(f"{run} is damaged: restore it from a copy")
+
+
+def test_what_is_missing_left_over_removed_or_foreign_is_told_apart(doxa: Command, run: Path) -> None:
+    (run / "training" / ".doxa-0123456789abcdef").write_bytes(b"cut")
+    (run / "notes.txt").write_text("mine")
+    (run / "training" / "checkpoint.doxa").unlink()
+    code, state, files = checked(doxa, run)
+    assert (code, state) == (0, "sealed")
+    assert files["training/.doxa-0123456789abcdef"] == "temporary"
+    assert files["notes.txt"] == "foreign"
+    assert files["training/checkpoint.doxa"] == "removed"
+    (run / "result.json").unlink()
+    code, state, files = checked(doxa, run)
+    assert (code, state, files["result.json"]) == (1, "damaged", "missing")
+
+
+def test_an_unfinished_run_is_no_whole_one(doxa: Command, run: Path) -> None:
+    (run / "manifest.json").unlink()
+    write_spec(run, {**read_spec(run), "status": "learning"})
+    code, state, files = checked(doxa, run)
+    assert (code, state, files["training/checkpoint.doxa"]) == (1, "unfinished", "unsealed")
+    (run / "training" / "checkpoint.doxa").write_bytes(b"")
+    assert checked(doxa, run)[1] == "damaged"
+
+
+def test_an_old_run_is_unsealed_until_it_is_sealed(doxa: Command, run: Path, runs: Path) -> None:
+    unsealed(run)
+    assert checked(doxa, run)[:2] == (0, "unsealed")
+    assert "is not sealed" in doxa("judge", run).err
+    ended = doxa("runs", "seal", run)
+    assert ended.out == f"{run} is sealed\n"
+    code, state, files = checked(doxa, run)
+    assert (code, state, {*files.values()}) == (0, "sealed", {"intact"})
+    assert (run / "run.json").read_bytes() == (runs / "digits" / "run.json").read_bytes()
+    assert "not sealed" not in doxa("judge", run).err
+    assert "is sealed already" in doxa("runs", "seal", run).err
+
+
+def test_what_is_damaged_or_unfinished_is_not_sealed(doxa: Command, run: Path) -> None:
+    unsealed(run)
+    raw = (run / "belief.doxa").read_bytes()
+    (run / "belief.doxa").write_bytes(raw[:-1])
+    assert "belief.doxa is damaged or missing" in doxa("runs", "seal", run).message
+    (run / "belief.doxa").write_bytes(raw)
+    write_spec(run, {**read_spec(run), "status": "learning"})
+    assert "go on with the same `doxa fit` and --resume" in doxa("runs", "seal", run).message
+    assert not (run / "manifest.json").exists()
+    assert "there is no run nowhere" in doxa("runs", "check", "nowhere").message
