@@ -27,7 +27,7 @@ from doxa.runs.manifest import (
     read_manifest,
 )
 from doxa.runs.plan import Plan
-from doxa.storage.disk import is_temporary
+from doxa.storage.disk import is_temporary, sweep_temporaries
 from doxa.storage.lock import LOCK
 from doxa.storage.sealed import canonical_json
 
@@ -77,6 +77,8 @@ def claim_folder(folder: Path, spec: dict[str, Any], resume: bool, say: Callable
     require_free_folder(folder, resume)
     if not folder_contents(folder):
         return Claim()
+    for checkpoints in {path.parent for part in (TRAINING, MEMBERS) for path in (folder / part).rglob("*")}:
+        sweep_temporaries(checkpoints)
     try:
         stored_spec = read_spec(folder)
     except DamagedRun as damage:

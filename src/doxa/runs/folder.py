@@ -137,7 +137,9 @@ def read_finished_spec(folder: str | PathLike[str], parts: Sequence[str] = PARTS
     if manifest is not None:
         require_whole_run(folder, manifest, parts)
     elif spec["version"] > UNSEALED:
-        raise DamagedRun(f"{folder / MANIFEST} is missing, or was not written any more as the run was finished; {MEND}")
+        raise DamagedRun(
+            f"{folder / MANIFEST} is missing: it was removed, or the run was interrupted as it was finished; {MEND}"
+        )
     else:
         _require_complete(folder, spec)
     return spec
