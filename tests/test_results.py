@@ -25,7 +25,7 @@ def test_round_trip(tmp_path):
     write_result(path, RESULT)
     result = read_result(path)
     assert {key: result[key] for key in RESULT} == RESULT
-    assert (result["kind"], result["version"]) == ("doxa result", 1)
+    assert result["kind"] == "doxa result"
     before = path.read_bytes()
     write_result(path, result)
     assert path.read_bytes() == before
@@ -217,3 +217,107 @@ def test_a_stamp_says_where_numbers_come_from():
     assert provenance["seeds"] == [0, 1]
     assert {"doxa", "torch", "numpy", "python"} <= provenance["versions"].keys()
     assert provenance["seconds"] > 0
+
+
+def test_no_flip_in_any_byte_is_read(tmp_path):
+    path = tmp_path / "r.json"
+    write_result(path, RESULT)
+    content = path.read_bytes()
+    for k in range(len(content)):
+        for bit in range(8):
+            path.write_bytes(content[:k] + bytes([content[k] ^ (1 << bit)]) + content[k + 1 :])
+            with pytest.raises(BrokenFile, match=r"r\.json"):
+                read_result(path)
+
+
+def test_what_was_added_or_written_otherwise_is_not_read(tmp_path):
+    write_result(tmp_path / "r.json", RESULT)
+    content = (tmp_path / "r.json").read_bytes()
+    for other in (content + b"\n", b" " + content, content.replace(b"\n", b"\r\n"), content[:-1]):
+        (tmp_path / "r.json").write_bytes(other)
+        with pytest.raises(BrokenFile, match="does not match its seal"):
+            read_result(tmp_path / "r.json")
+
+
+def test_results_of_format_1_have_no_seal_and_are_read(tmp_path):
+    (tmp_path / "r.json").write_text(json.dumps({"kind": "doxa result", "version": 1, **RESULT}, indent=2))
+    result = read_result(tmp_path / "r.json")
+    assert {key: result[key] for key in RESULT} == RESULT
+    write_result(tmp_path / "s.json", result)
+    assert json.loads((tmp_path / "s.json").read_text())["version"] == 2
+    assert read_result(tmp_path / "s.json") == result
+
+
+def test_what_is_read_may_be_changed_and_written_again(tmp_path):
+    write_result(tmp_path / "a.json", RESULT)
+    write_result(tmp_path / "b.json", {**read_result(tmp_path / "a.json"), "name": "other"})
+    assert read_result(tmp_path / "b.json")["name"] == "other"
+    assert combine([read_result(tmp_path / "a.json")])["name"] == "belief"
+
+
+def nested(levels):
+    value = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+HOSTILE = {
+    "infinite": ({"scores": {"nll": {"value": "1e400"}}}, "scores.nll.value"),
+    "minus infinite": ({"history": [{"nll": "-1e999"}]}, "history[0].nll"),
+    "digits": ({"scores": {"nll": {"value": "9" * 5000}}}, "scores.nll.value"),
+    "digits of a count": ({"scores": {"nll": {"value": "1", "count": "9" * 30}}}, "nll"),
+    "digits of rows": ({"data": {"rows": "9" * 5000}}, "data.rows"),
+    "digits of a setting": ({"settings": {"seed": "-" + "9" * 5000}}, "settings.seed"),
+    "words for rows": ({"data": {"rows": '"many"'}}, "rows"),
+    "a number for a name": ({"data": {"name": "3"}}, "name"),
+    "a number for classes": ({"data": {"classes": "3"}}, "classes"),
+    "words for seconds": ({"stamp": {"seconds": '"long"'}}, "seconds"),
+    "words for seeds": ({"stamp": {"seeds": '"long"'}}, "seeds"),
+    "truth for a score": ({"scores": {"nll": {"value": "true"}}}, "scores"),
+    "deep": ({"settings": {"a": json.dumps(nested(200))}}, "settings.a"),
+}
+
+
+def to_json(value):
+    """Like json.dumps, but text is taken for JSON."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)}: {to_json(item)}" for key, item in value.items()) + "}"
+    return "[" + ", ".join(map(to_json, value)) + "]" if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_no_result_holds_is_refused_by_the_fields_name(case, tmp_path):
+    sections, field = HOSTILE[case]
+    content = {"kind": '"doxa result"', "version": "1", "name": '"x"', "scores": {}, **sections}
+    (tmp_path / "r.json").write_text(to_json(content))
+    with pytest.raises(BrokenFile) as raised:
+        read_result(tmp_path / "r.json")
+    assert field in str(raised.value)
+    assert "r.json" in str(raised.value)
+    assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize("version", [b"0", b"-1", b"true", b'"2"', b"1.0", b"null", b"9" * 5000])
+def test_a_version_that_there_never_was(version, tmp_path):
+    (tmp_path / "r.json").write_bytes(b'{"kind": "doxa result", "name": "x", "scores": {}, "version": %s}' % version)
+    with pytest.raises(BrokenFile, match="version"):
+        read_result(tmp_path / "r.json")
+
+
+def test_what_is_too_deep_is_not_written(tmp_path):
+    for levels in (100, 100_000):
+        with pytest.raises(BadInput, match="nested deeper than 64 levels"):
+            write_result(tmp_path / "r", {**RESULT, "settings": {"a": nested(levels)}})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    write_result(tmp_path / "r.json", RESULT)
+
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refused)
+    with pytest.raises(BrokenFile, match=r"cannot be read \(Permission denied\); check its permissions"):
+        read_result(tmp_path / "r.json")
