@@ -267,9 +267,17 @@ def _decode_buffers(header: Mapping[str, Any], tensors: Mapping[str, Any], compo
     return tuple(sets[holder_of_each] for holder_of_each in holders_by_component)
 
 
-def load(path: str | PathLike[str], net: nn.Module, device: torch.device | str | None = None) -> Belief:
-    """The belief in a file, for the net it was trained with; nothing in the file is ever executed."""
-    header, tensors = read(path, BELIEF)
+def load(
+    path: str | PathLike[str],
+    net: nn.Module,
+    device: torch.device | str | None = None,
+    sha256: str | None = None,
+) -> Belief:
+    """The belief in a file, for the net it was trained with; nothing in the file is ever executed.
+
+    `sha256` is the digest of the whole file, where it is known: then that is compared.
+    """
+    header, tensors = read(path, BELIEF, sha256)
     if device is None:
         device = next((p.device for p in net.parameters()), torch.device("cpu"))
     tensors = {k: t.to(device) if isinstance(t, Tensor) else t for k, t in tensors.items()}

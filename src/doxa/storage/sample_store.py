@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, BrokenFile, require_whole
+from doxa.storage.reading import file_stamp, read_span
 
 MAGIC, VERSION = b"doxarows", 1
 HEADER = struct.Struct("<8sI4sQ8sI")  # magic, version, dtype, columns, which store it is, CRC-32 of these
@@ -150,7 +151,7 @@ class SampleStore:
         """Rows `start` to `stop` in fresh memory, each checked."""
         _require_within(start, stop, len(self))
         with self._open_checked("rb") as file:
-            raw = _pread(file, self.path, START + start * self._row_size, (stop - start) * self._row_size)
+            raw = read_span(file, self.path, START + start * self._row_size, (stop - start) * self._row_size)
         records = raw.view(stop - start, self._row_size)
         for k, record in enumerate(records.numpy()):
             if CHECKSUM.unpack(record[-CHECKSUM.size :].data)[0] != self._checksum(
@@ -216,7 +217,7 @@ class SealedRows:
                     raise BrokenFile(
                         f"{self.path} was replaced or changed while a belief read its samples from it; load it again"
                     )
-                raw = _pread(file, self.path, self.start + start * size, (stop - start) * size)
+                raw = read_span(file, self.path, self.start + start * size, (stop - start) * size)
         except FileNotFoundError:
             raise BrokenFile(
                 f"{self.path} is gone, and the samples of the belief that was loaded from it with it; put it back, "
@@ -260,12 +261,6 @@ def blocks(rows: Tensor | SampleRows) -> list[tuple[int, int]]:
     return [(start, min(len(rows), start + rows_per_block)) for start in range(0, len(rows), rows_per_block)]
 
 
-def file_stamp(file: IO[bytes]) -> tuple[int, ...]:
-    """What changes when a file is replaced or written to."""
-    status = os.fstat(file.fileno())
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
 def _dtype_code(dtype: torch.dtype) -> bytes:
     for code, candidate in DTYPES.items():
         if candidate == dtype:
@@ -276,18 +271,6 @@ def _dtype_code(dtype: torch.dtype) -> bytes:
 def _require_within(start: int, stop: int, count: int) -> None:
     if not 0 <= start <= stop <= count:
         raise BadInput(f"rows {start} to {stop} were asked for, but there are {count}")
-
-
-def _pread(file: IO[bytes], path: Path, offset: int, size: int) -> Tensor:
-    """Bytes of a file in fresh memory, aligned for numbers of any kind."""
-    raw = torch.empty(size, dtype=torch.uint8)
-    view, bytes_done = raw.numpy().data, 0
-    while bytes_done < size:
-        bytes_read = os.preadv(file.fileno(), [view[bytes_done:]], offset + bytes_done)
-        if bytes_read == 0:
-            raise BrokenFile(f"{path} is cut short: it ends before rows that it should hold; restore it from a copy")
-        bytes_done += bytes_read
-    return raw
 
 
 def _flush_to_disk(file: IO[bytes]) -> None:

@@ -11,35 +11,21 @@ from pathlib import Path
 from typing import IO, Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from doxa.errors import BrokenFile
+from doxa.errors import BadInput, BrokenFile, shorten
 from doxa.storage.disk import atomic_write
-from doxa.storage.sample_store import ROW_SOURCES, SampleRows, SealedRows, blocks, file_stamp
+from doxa.storage.json_text import canonical_json, parse_object
+from doxa.storage.reading import file_stamp, open_file
+from doxa.storage.sample_store import DTYPES as ROW_DTYPES
+from doxa.storage.sample_store import ROW_SOURCES, SampleRows, SealedRows, blocks
+from doxa.storage.tensor_file import DTYPE_NAMES, Entry, read_entry, read_header
 
 VERSION = 1
 
-# Numbers as safetensors calls them.
-DTYPE_NAMES = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.int16: "I16",
-    torch.int8: "I8",
-    torch.uint64: "U64",
-    torch.uint32: "U32",
-    torch.uint16: "U16",
-    torch.uint8: "U8",
-    torch.complex64: "C64",
-    torch.float8_e4m3fn: "F8_E4M3",
-    torch.float8_e5m2: "F8_E5M2",
-    torch.bool: "BOOL",
-}
+# What reading bytes that mean harm, or nothing, may come to.
+UNREADABLE = (ValueError, KeyError, TypeError, OverflowError, MemoryError, RecursionError, RuntimeError)
 
 
 def write(
@@ -57,7 +43,7 @@ def write(
     streams = {k: rows for k, rows in tensors.items() if isinstance(rows, ROW_SOURCES)}
     in_memory = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items() if k not in streams}
     stream_names = {"streams": sorted(streams)} if streams else {}
-    text = canonical_json({"format": kind, "version": VERSION, **header, **stream_names})
+    text = _header_text(path, {"format": kind, "version": VERSION, **header, **stream_names})
     # One entry of metadata: several would come out in any order.
     metadata = {"doxa": canonical_json({"header": text, "sha256": sha256_of(text, {**in_memory, **streams})})}
     with atomic_write(path, "wb", keep_as) as file:
@@ -65,6 +51,17 @@ def write(
             _write_streamed(file, metadata, {**in_memory, **streams})
         else:
             file.write(to_bytes(in_memory, metadata=metadata))
+
+
+def _header_text(path: Path, header: Mapping[str, Any]) -> str:
+    """A header as text, if it is one that `read` will take."""
+    try:
+        text = canonical_json(header)
+        parse_object(text)
+        text.encode()
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path} cannot be written: {error}; give names of plain text, nested less deep") from None
+    return text
 
 
 def _write_streamed(file: IO[bytes], metadata: Mapping[str, str], tensors: Mapping[str, Any]) -> None:
@@ -84,66 +81,94 @@ def _write_streamed(file: IO[bytes], metadata: Mapping[str, str], tensors: Mappi
             file.write(part)
 
 
-def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and tensors of a file, only if every byte is as it was written; rows that were streamed stay in it."""
+def read(path: str | PathLike[str], kind: str, sha256: str | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and tensors of a file, only if every byte is as it was written; rows that were streamed stay in it.
+
+    Where the SHA-256 of the whole file is known from elsewhere and given, that is compared, in the one pass in which
+    the file is read, and no other hash is taken.
+    """
     path = Path(path)
-    if not path.is_file():
-        raise BrokenFile(f"{path} is not a file; expected one written by Doxa")
+    with open_file(path, "one written by Doxa") as file:
+        stamp = file_stamp(file)
+        try:
+            head, metadata, entries = read_header(file, path)
+            streams = _sealed_rows(path, stamp, entries, _stream_names(metadata))
+            tensors, file_digest = _read_tensors(file, path, head, entries, streams, sha256 is not None)
+        except UNREADABLE as error:
+            raise BrokenFile(f"{path} cannot be read: it is damaged, cut short, or not a Doxa file ({error})") from None
+        if sha256 is not None and file_digest != sha256:
+            raise BrokenFile(f"{path} is damaged or another file: its SHA-256 is not {sha256}; restore it from a copy")
+        text, seal = _parse_metadata(path, metadata)
+        if sha256 is None and sha256_of(text, tensors) != seal:
+            raise BrokenFile(f"{path} is damaged: its contents do not match their SHA-256; restore it from a copy")
+        if file_stamp(file) != stamp:
+            raise BrokenFile(f"{path} was changed while it was read; read it again when nothing writes to it")
+    return _parse_header(path, text, kind), tensors
+
+
+def _read_tensors(
+    file: IO[bytes], path: Path, head: bytes, entries: Sequence[Entry], streams: Mapping[str, SealedRows], hashed: bool
+) -> tuple[dict[str, Any], str]:
+    """All tensors, but for rows that stay where they are, and the SHA-256 of the file if it is wanted."""
+    digest = hashlib.sha256(head if hashed else b"")
+    tensors: dict[str, Any] = {}
+    for entry in entries:
+        tensors[entry.name] = streams[entry.name] if entry.name in streams else read_entry(file, path, entry)
+        for part in _byte_parts(tensors[entry.name]) if hashed else ():
+            digest.update(part)
+    return tensors, digest.hexdigest()
+
+
+def _parse_metadata(path: Path, metadata: Mapping[str, str]) -> tuple[str, str]:
+    """A file's header as text, and the seal over it and the tensors."""
     try:
-        with open(path, "rb") as opened:
-            stamp = file_stamp(opened)
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            streams = _sealed_rows(path, stamp, _stream_names(metadata))
-            tensors = {k: file.get_tensor(k) for k in file.keys() if k not in streams} | streams  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
-        raise BrokenFile(f"{path} cannot be read: it is damaged, cut short, or not a Doxa file ({error})") from None
-    try:
-        sealed = json.loads(metadata["doxa"])
-        text, digest = sealed["header"], sealed["sha256"]
-    except (KeyError, TypeError, ValueError, RecursionError):
+        outer = parse_object(metadata["doxa"])
+        text, seal = outer["header"], outer["sha256"]
+        if not isinstance(text, str) or not isinstance(seal, str):
+            raise ValueError("its header is no text")
+    except (KeyError, ValueError):
         raise BrokenFile(f"{path} is a safetensors file, but not one written by Doxa") from None
-    if not isinstance(text, str) or sha256_of(text, tensors) != digest:
-        raise BrokenFile(f"{path} is damaged: its contents do not match their SHA-256; restore it from a copy")
+    return text, seal
+
+
+def _parse_header(path: Path, text: str, kind: str) -> dict[str, Any]:
+    """A header of this kind and of a version that is known."""
     try:
-        header = json.loads(text)
-        version, stored_kind = int(header["version"]), str(header["format"])
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        header = parse_object(text)
+        version, stored_kind = header["version"], header["format"]
+        if type(version) is not int or version < 1:
+            raise ValueError(f"version is {shorten(repr(version))}, not a whole number from 1 up")
+        if not isinstance(stored_kind, str):
+            raise ValueError(f"format is {shorten(repr(stored_kind))}, not a name")
+    except (KeyError, ValueError) as error:
         raise BrokenFile(f"{path} has a header that Doxa never writes ({error!r}); restore it from a copy") from None
     if version > VERSION:
         raise BrokenFile(f"{path} has format version {version}; this Doxa reads up to {VERSION}: upgrade Doxa")
     if stored_kind != kind:
-        raise BrokenFile(f"{path} holds a {stored_kind}, not a {kind}: choose another file or folder")
-    return header, tensors
+        raise BrokenFile(f"{path} holds a {shorten(stored_kind)}, not a {kind}: choose another file or folder")
+    return header
 
 
 def _stream_names(metadata: Mapping[str, str]) -> list[str]:
     """The tensors that are to be left where they are, as the header says before it is trusted."""
     try:
-        return [str(name) for name in json.loads(json.loads(metadata["doxa"])["header"]).get("streams", ())]
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return [str(name) for name in parse_object(parse_object(metadata["doxa"])["header"]).get("streams", ())]
+    except (KeyError, TypeError, ValueError):
         return []  # whatever is wrong with it is said in its turn
 
 
-def _sealed_rows(path: Path, stamp: tuple[int, ...], names: Sequence[str]) -> dict[str, SealedRows]:
-    """Tensors of two axes that stay in a file which safetensors has found to be whole."""
-    if not names:
-        return {}
-    with open(path, "rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        entries = json.loads(file.read(length))
+def _sealed_rows(
+    path: Path, stamp: tuple[int, ...], entries: Sequence[Entry], names: Sequence[str]
+) -> dict[str, SealedRows]:
+    """Tensors of two axes that stay in their file."""
+    entry_by_name = {entry.name: entry for entry in entries}
     rows_by_name = {}
     for name in names:
-        (count, columns), (start, end) = entries[name]["shape"], entries[name]["data_offsets"]
-        dtype = {dtype_name: dtype for dtype, dtype_name in DTYPE_NAMES.items()}[entries[name]["dtype"]]
-        if count * columns * dtype.itemsize != end - start:
-            raise ValueError(f"{name} has another size than its shape")
-        rows_by_name[name] = SealedRows(path.absolute(), 8 + length + start, count, columns, dtype, stamp)
+        entry = entry_by_name[name]
+        if len(entry.shape) != 2 or entry.dtype not in ROW_DTYPES.values():
+            raise ValueError(f"{name!r} has no rows of real numbers")
+        rows_by_name[name] = SealedRows(path.absolute(), entry.start, *entry.shape, entry.dtype, stamp)
     return rows_by_name
-
-
-def canonical_json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def sha256_of(text: str, tensors: Mapping[str, Any]) -> str:
