@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Draw
+from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random.keys import Key
+from doxa.weights.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,12 @@ class Delta:
         mean = self.mean.clone()
         mean[: self.random] *= keep
         return replace(self, mean=mean)
+
+    def require_fit(self, layout: Layout) -> None:
+        """Refuse, by BadInput, to be a belief about other weights."""
+        require_random(self.random, layout)
+        require_numbers("mean", self.mean, (layout.size,))
+        require_finite("mean", self.mean)
 
 
 delta = Delta

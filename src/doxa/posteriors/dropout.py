@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Draw
+from doxa.errors import BadInput
+from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random.keys import Key, stream_of
 from doxa.random.philox import Stream, fill_dropout_mask
 from doxa.weights.layout import Layout
@@ -91,6 +93,22 @@ class Dropout:
         mean = self.mean.clone()
         mean[: self.random] *= keep
         return replace(self, mean=mean)
+
+    def require_fit(self, layout: Layout) -> None:
+        """Refuse, by BadInput, to be a belief about other weights, or to drop what is no weight's channel."""
+        require_random(self.random, layout)
+        require_numbers("mean", self.mean, (layout.size,))
+        require_finite("mean", self.mean)
+        shape_by_start = {slot.start: slot.shape for slot in layout.random_slots if slot.stop > slot.start}
+        for m in self.masked:
+            if shape_by_start.pop(m.start, None) != m.shape:
+                raise BadInput(
+                    f"masked has one of shape {m.shape} at {m.start}; no weight of the net, or one masked twice"
+                )
+            if not (m.axis in (0, 1) and len(m.shape) > 1 and m.groups > 0 and m.shape[0] % m.groups == 0):
+                raise BadInput(f"masked has axis {m.axis} and {m.groups} groups; none of a weight of shape {m.shape}")
+            if not 0 <= m.rate < 1:
+                raise BadInput(f"masked has a rate of {m.rate}; expected one from 0 to below 1")
 
 
 def apply_dropout(masked: Sequence[Masked], w: Tensor, stream: Stream) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor
 from doxa.contracts import Draw
 from doxa.errors import BadInput, require_positive
 from doxa.flat import RHO_LIMIT, draw
+from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random import streams
 from doxa.random.keys import Key, seed_of, stream_of
 from doxa.random.philox import Stream, fill_uniform
@@ -78,6 +79,18 @@ class MeanField:
         # softplus(−∞) is the only certain zero: a rho of 0 would be a scale of 0.69, the noisiest weight of all.
         rho = expand_groups(self.rho, self.groups).masked_fill(~keep, -torch.inf)
         return replace(self, mean=mean, rho=rho, groups=None)
+
+    def require_fit(self, layout: Layout) -> None:
+        """Refuse, by BadInput, to be a belief about other weights; a rho of −∞ is a weight that is certainly zero."""
+        require_numbers("mean", self.mean, (layout.size,))
+        require_finite("mean", self.mean)
+        count = layout.random if self.groups is None else len(self.groups)
+        require_numbers("rho", self.rho, (count,), like=self.mean)
+        if self.groups is not None and min(self.groups, default=0) < 0:
+            raise BadInput(f"groups are {self.groups}; expected how many weights each has, from 0 up")
+        require_random(self.random, layout)
+        if not bool((self.rho < torch.inf).all()):
+            raise BadInput("rho holds NaN or +infinity; expected numbers below it")
 
 
 @dataclass(frozen=True)

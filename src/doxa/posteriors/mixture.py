@@ -9,7 +9,10 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Draw, Posterior
+from doxa.errors import BadInput
+from doxa.posteriors.fit import require_numbers
 from doxa.random.keys import Key
+from doxa.weights.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,22 @@ class Mixture:
 
     def pruned(self, keep: Tensor) -> Mixture:
         return replace(self, members=tuple(m.pruned(keep) for m in self.members))
+
+    def require_fit(self, layout: Layout) -> None:
+        """Refuse, by BadInput, to be a belief about other weights; a member of one's own need not know how."""
+        if not self.members:
+            raise BadInput("a mixture has no members; expected one or more posteriors")
+        for member in self.members:
+            require_fit(member, layout)
+
+
+def require_fit(posterior: Posterior, layout: Layout) -> None:
+    """Refuse, by BadInput, a posterior that is no belief about a layout's weights, as far as it can tell."""
+    if hasattr(posterior, "require_fit"):
+        posterior.require_fit(layout)
+    else:
+        require_numbers("mean", posterior.mean, (layout.size,))
+        require_numbers("scale", posterior.scale, (layout.random,))
 
 
 mixture = Mixture

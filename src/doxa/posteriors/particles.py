@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Draw
+from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random.keys import Key
 from doxa.weights.layout import Layout
 from doxa.weights.probe import Uses
@@ -57,6 +58,12 @@ class Particles:
         weights = self.weights.clone()
         weights[:, : self.random] *= keep
         return replace(self, weights=weights)
+
+    def require_fit(self, layout: Layout) -> None:
+        """Refuse, by BadInput, to be a belief about other weights."""
+        require_random(self.random, layout)
+        require_numbers("weights", self.weights, (None, layout.size))
+        require_finite("weights", self.weights)
 
 
 def _example(layout: Layout, start: Tensor, uses: Uses) -> Particles:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from doxa.contracts import Draw
 from doxa.errors import BadInput
+from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random.keys import Key
 from doxa.storage.sample_store import JoinedRows, SampleRows, SampleStore, blocks
 from doxa.weights.layout import Layout
@@ -98,6 +99,19 @@ class Samples:
         if isinstance(self.rows, Tensor):
             return replace(self, rows=torch.cat([self.rows[:, : self.size], buffers.to(self.rows)], 1), slots=slots)
         return replace(self, rows=JoinedRows(self.rows, self.size, buffers), slots=slots)
+
+    def require_fit(self, layout: Layout) -> None:
+        """Refuse, by BadInput, to be a belief about other weights; rows on disk are not read for it."""
+        names = [name for name, _ in self.slots]
+        if len(set(names)) < len(names) or any(n < 0 for _, shape in self.slots for n in shape):
+            raise BadInput(f"slots are {self.slots}; expected names, each once, and shapes")
+        require_random(self.random, layout)
+        if self.size != layout.size:
+            raise BadInput(f"rows have {self.size} weights beside their buffers; the net's layout has {layout.size}")
+        if isinstance(self.rows, Tensor):
+            require_finite("rows", self.rows)
+        if self.like is not None:
+            require_numbers("like", self.like, (0,))
 
     def weight_blocks(self) -> Iterator[Tensor]:
         """All weights, a few samples [n, P] at a time."""

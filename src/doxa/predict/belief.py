@@ -16,18 +16,19 @@ from torch import Tensor, nn
 
 from doxa.contracts import Draw, Likelihood, Posterior, Prior, Record
 from doxa.data.rows import as_inputs, explain_input_errors
-from doxa.errors import BadInput, BrokenFile, DoxaError, require_whole
+from doxa.errors import BadInput, require_whole
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.samples import Samples
 from doxa.predict.draws import Draws
-from doxa.predict.members import decode, encode, map_tensors
+from doxa.predict.members import encode, map_tensors
+from doxa.predict.saved_parts import decode_parts
 from doxa.predict.sweep import ROWS, OutputBuffer, PredictionRequest, buffers_of, prototype_of, sweep
 from doxa.random.keys import Key
 from doxa.storage.sealed import read, write
 from doxa.weights.batch_norm import has_batch_norm, refresh_batch_norm, statistics_names
 from doxa.weights.layout import Layout
-from doxa.weights.saved_layout import decode_layout, encode_layout, require_same_net
+from doxa.weights.saved_layout import encode_layout, require_same_net
 
 BELIEF = "doxa.belief"
 
@@ -234,39 +235,6 @@ def _refresh_components(
     return posterior, tuple(renew(flat, member_buffers) for flat, member_buffers in zip(flats, buffers, strict=True))
 
 
-def _weight_count(posterior: Posterior) -> int:
-    """Weights in a vector, without reading samples from a disk."""
-    if isinstance(posterior, Mixture):
-        (size,) = {_weight_count(m) for m in posterior.members}
-        return size
-    if isinstance(posterior, Samples):
-        return posterior.size
-    (size,) = posterior.mean.shape
-    return size
-
-
-def _decode_buffers(header: Mapping[str, Any], tensors: Mapping[str, Any], components: int) -> Buffers:
-    """The buffers of each component, by reference; a set that components share is one."""
-    shared = header.get("buffers")
-    if (header["members"] if shared is None else header["components"]) != components:
-        raise ValueError("the posterior does not fit the buffers")
-    stored = {k: t for k, t in tensors.items() if k.startswith("buffers.") and isinstance(t, Tensor)}
-    if shared is None:
-        buffers: list[dict[str, Tensor]] = [{} for _ in range(components)]
-        for key, t in stored.items():
-            _, k, name = key.split(".", 2)
-            buffers[int(k)][name] = t
-        return tuple(buffers)
-    sets: dict[tuple[int, ...], dict[str, Tensor]] = {}
-    holders_by_component = [tuple(int(holders[k]) for holders in shared.values()) for k in range(components)]
-    for holder_of_each in holders_by_component:
-        sets.setdefault(
-            holder_of_each,
-            {name: stored[f"buffers.{k}.{name}"] for name, k in zip(shared, holder_of_each, strict=True)},
-        )
-    return tuple(sets[holder_of_each] for holder_of_each in holders_by_component)
-
-
 def load(
     path: str | PathLike[str],
     net: nn.Module,
@@ -280,17 +248,6 @@ def load(
     header, tensors = read(path, BELIEF, sha256)
     if device is None:
         device = next((p.device for p in net.parameters()), torch.device("cpu"))
-    tensors = {k: t.to(device) if isinstance(t, Tensor) else t for k, t in tensors.items()}
-    try:
-        layout = decode_layout(header["layout"])
-        members = {name: decode(header[name], tensors) for name in ("likelihood", "posterior", "prior")}
-        buffers = _decode_buffers(header, tensors, members["posterior"].components)
-        noise, record, first = dict(header["noise"]), Record(**header["record"]), buffers[0]
-        if _weight_count(members["posterior"]) != layout.size:
-            raise ValueError("the posterior does not fit the layout")
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, DoxaError):
-            raise
-        raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: {error!r}") from None
-    require_same_net(path, layout, first, net)
-    return Belief(net, layout=layout, buffers=buffers, noise=noise, record=record, **members)
+    parts = decode_parts(path, header, {k: t.to(device) if isinstance(t, Tensor) else t for k, t in tensors.items()})
+    require_same_net(path, parts["layout"], parts["buffers"][0], net)
+    return Belief(net, **parts)

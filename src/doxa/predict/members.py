@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
-from doxa import likelihoods, posteriors, priors
-from doxa.errors import BadInput, BrokenFile
-from doxa.posteriors.dropout import Masked
+from doxa.errors import BadInput, BrokenFile, shorten
+from doxa.predict.field_types import hints_of, matches
+from doxa.predict.rooms import ROOMS, room_of
 from doxa.registry import load_plugins
 from doxa.storage.sample_store import ROW_SOURCES
-
-ROOMS: dict[str, Mapping[str, Any]] = {
-    "priors": priors.TABLE,
-    "posteriors": posteriors.TABLE,
-    "likelihoods": likelihoods.TABLE,
-    "masks": {"channels": Masked},
-}
 
 
 def encode(value: Any, name: str, tensors: dict[str, Any]) -> Any:
@@ -48,28 +41,44 @@ def encode(value: Any, name: str, tensors: dict[str, Any]) -> Any:
     )
 
 
-def decode(value: Any, tensors: Mapping[str, Any]) -> Any:
-    """The way back from `encode`."""
+def decode(value: Any, tensors: dict[str, Any], name: str) -> Any:
+    """The way back from `encode`; what is used of `tensors` is taken out of them, so that nothing is used twice."""
     if isinstance(value, list):
-        return tuple(decode(v, tensors) for v in value)
+        return tuple(decode(v, tensors, f"{name}[{i}]") for i, v in enumerate(value))
     if not isinstance(value, dict):
         return value
     for marker, kinds in (("tensor", (Tensor,)), ("stream", ROW_SOURCES)):
-        if marker in value:
-            if not isinstance(tensors.get(value[marker]), kinds):
-                raise BrokenFile(f"the file names a {marker} {value[marker]!r} that it does not hold")
-            return tensors[value[marker]]
+        if value.keys() == {marker}:
+            key = value[marker]
+            if not isinstance(key, str) or not isinstance(tensors.get(key), kinds):
+                raise BrokenFile(
+                    f"the file names as {name} a {marker} {shorten(repr(key))} that it does not hold for it"
+                )
+            return tensors.pop(key)
     room, _, member_name = str(value.get("is")).partition(".")
     table = ROOMS.get(room, {})
     if member_name not in table:
         load_plugins()
     if member_name not in table:
-        raise BrokenFile(f"the file names {value.get('is')!r}, which this Doxa does not know: register it first")
-    member_class = table[member_name]
+        kind = shorten(repr(value.get("is")))
+        raise BrokenFile(f"the file names {kind} as {name}, which this Doxa does not know: register it first")
+    fields = {k: decode(v, tensors, f"{name}.{k}") for k, v in value.items() if k != "is"}
+    for field, hint in hints_of(table[member_name]).items():
+        if field in fields and not matches(fields[field], hint):
+            what = shorten(repr(value[field]))
+            raise BrokenFile(f"the file's {name}.{field} is {what}, which a {member_name} does not take")
     try:
-        return member_class(**{k: decode(v, tensors) for k, v in value.items() if k != "is"})
-    except (TypeError, BadInput) as error:
-        raise BrokenFile(f"the file's {value['is']!r} cannot be built: {error}") from None
+        return table[member_name](**fields)
+    except (TypeError, ValueError, OverflowError, IndexError, AttributeError, RuntimeError) as error:
+        raise BrokenFile(f"the file's {name}, a {value['is']!r}, cannot be built: {error}") from None
+
+
+def decode_member(value: Any, tensors: dict[str, Any], name: str, room: str) -> Any:
+    """A member of one room and no other."""
+    member = decode(value, tensors, name)
+    if room_of(member) != room:
+        raise BrokenFile(f"the file's {name} is {shorten(repr(value))}, which is no member of {room}")
+    return member
 
 
 def map_tensors(value: Any, f: Callable[[Tensor], Tensor]) -> Any:
