@@ -342,3 +342,17 @@ def test_rows_in_a_stream_are_checked_as_rows_in_memory(tmp_path: Path) -> None:
     for rows in (torch.ones(3, 21), torch.ones(0, 22), torch.ones(3, 22, dtype=torch.int64)):
         with pytest.raises(BrokenFile):
             load(forge(path, header, {**held, "posterior.rows": rows}), net())
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_what_could_not_be_loaded_is_not_saved(number: float, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="mean holds NaN or infinity"):
+        belief(lambda layout, start: posteriors.delta(filled(number)(start), layout.random)).save(tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_is_certainly_zero_is_saved_and_loaded(name: str, tmp_path: Path) -> None:
+    pruned = MAKERS[name]().prune(0.5, refresh=X)
+    pruned.save(tmp_path / "a")
+    assert torch.equal(load(tmp_path / "a", net()).predict(X, 3).outputs, pruned.predict(X, 3).outputs)

@@ -18,7 +18,7 @@ from doxa.contracts import Draw, Likelihood, Posterior, Prior, Record
 from doxa.data.rows import as_inputs, explain_input_errors
 from doxa.errors import BadInput, require_whole
 from doxa.posteriors.delta import Delta
-from doxa.posteriors.mixture import Mixture
+from doxa.posteriors.mixture import Mixture, require_fit
 from doxa.posteriors.samples import Samples
 from doxa.predict.draws import Draws
 from doxa.predict.members import encode, map_tensors
@@ -158,7 +158,11 @@ class Belief:
             )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the belief to one file: safetensors with a JSON header and a SHA-256 over both."""
+        """Write the belief to one file: safetensors with a JSON header and a SHA-256 over both.
+
+        What `load` would refuse, such as weights that are not finite, is refused here.
+        """
+        require_fit(self.posterior, self.layout)
         tensors: dict[str, Any] = {}
         header = {
             "layout": encode_layout(self.layout),
