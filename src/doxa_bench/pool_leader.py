@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import socket
 import statistics
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 
 import numpy as np
 from torch import Tensor
 
+from doxa.search.engines.channel import LENGTH, WorkerChannel
 from doxa.search.engines.follower import ANSWER, ANSWERS, EVALUATE, READY
-from doxa.search.engines.pool import ProcessBackend, ProcessConnection
-from doxa.search.engines.worker_pool import REISSUE, Worker, WorkerPool
+from doxa.search.engines.pool import ProcessBackend
+from doxa.search.engines.worker_pool import PoolSettings, Worker, WorkerPool
 
-HEAD = 4  # bytes before a message in a pipe
+HEAD = LENGTH.size  # bytes before a message in a socket
 
 
 @dataclass(frozen=True)
@@ -30,53 +32,54 @@ class EndlessProcess:
 
 
 class SimulatedProcesses(ProcessBackend):
-    """Pipes to workers that are one thread of this process, which answers for all of them at once.
+    """Sockets to workers that are one thread of this process, which answers for all of them at once.
 
     The leader does with them what it does with thousands of processes, which no one machine has.
     """
 
     def __init__(self) -> None:
         super().__init__(threads=1)
-        self.fresh: queue.SimpleQueue[Connection] = queue.SimpleQueue()
+        self.fresh: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()
         self.quiet, self.open = os.pipe()  # nothing is ever written there
         self.ended = threading.Event()
-        self.sender = threading.Thread(target=int)  # there is no copy to be sent
-        self.sender.start()
         self.thread = threading.Thread(target=self._answer, daemon=True)
         self.thread.start()
 
     def start_worker(self, copy: bytes) -> Worker:
-        ours, theirs = self.context.Pipe()
+        ours, theirs = socket.socketpair()
         self.fresh.put(theirs)
-        return Worker(ProcessConnection(EndlessProcess(os.dup(self.quiet)), ours, self.sender))
+        return self._connect(EndlessProcess(os.dup(self.quiet)), ours, copy)
 
     def stop_workers(self, workers: Sequence[Worker]) -> None:
         self.ended.set()
         self.thread.join()
         for worker in workers:
-            worker.connection.pipe.close()
+            self._hang_up(worker)
             os.close(worker.connection.process.sentinel)
+        self.selector.close()
         os.close(self.quiet)
         os.close(self.open)
 
     def _answer(self) -> None:
-        value, pipes = np.zeros((2, 2), np.float32), list[Connection]()
+        value, channels = np.zeros((2, 2), np.float32), dict[socket.socket, WorkerChannel]()
         while not self.ended.is_set():
             while not self.fresh.empty():
-                pipes.append(self.fresh.get())
-                pipes[-1].send((READY, -1, -1, None))
-            for pipe in wait(pipes, timeout=0.01):
-                assert isinstance(pipe, Connection)
-                kind, generation, what = pipe.recv()
+                connection = self.fresh.get()
+                channels[connection] = WorkerChannel(connection)
+                channels[connection].recv_bytes()  # its copy
+                channels[connection].send((READY, -1, -1, None))
+            for ready in wait(list(channels), timeout=0.01):
+                assert isinstance(ready, socket.socket)
+                kind, generation, what = channels[ready].recv()
                 if kind == EVALUATE:
-                    pipe.send((ANSWER, generation, what, value))
-        for pipe in pipes:
-            pipe.close()
+                    channels[ready].send((ANSWER, generation, what, value))
+        for connection in channels:
+            connection.close()
 
 
 def leader_seconds(workers: int, parts: int, generations: int) -> float:
     """Seconds of CPU a generation of the thread that leads; the first ones, in which workers begin, do not count."""
-    pool = WorkerPool(SimulatedProcesses(), workers, REISSUE, lambda: b"")
+    pool = WorkerPool(SimulatedProcesses(), PoolSettings(workers), lambda: b"")
     blocks = [slice(2 * k, 2 * k + 2) for k in range(parts)]
     seconds = []
     try:

@@ -28,7 +28,7 @@ from doxa.search.engines.follower import ANSWER, EVALUATE, OUT_OF_STEP, READY, F
 from doxa.search.engines.in_process import evaluate_in_process
 from doxa.search.engines.pool import ProcessBackend
 from doxa.search.engines.torchrun import RankExchange
-from doxa.search.engines.worker_pool import DROP, REISSUE, Worker, WorkerPool
+from doxa.search.engines.worker_pool import DROP, REISSUE, PoolSettings, Worker, WorkerPool
 from doxa.search.minimise import Minimisation
 from doxa.search.perturbations.population import make_population
 from doxa.weights.layout import lay_out
@@ -124,9 +124,9 @@ def test_a_fleet_outlives_a_worker_killed_during_any_of_its_nets() -> None:
 def test_processes_start_side_by_side_however_long_their_copies_are_and_can_be_let_go_at_once() -> None:
     backend = ProcessBackend(threads=1)
     workers = [backend.start_worker(bytes(1 << 24)) for _ in range(2)]
-    assert all(worker.connection.sender.is_alive() for worker in workers)
+    assert all(worker.connection.channel.is_unsent for worker in workers)
     backend.stop_workers(workers)
-    assert not any(worker.connection.sender.is_alive() or worker.connection.process.is_alive() for worker in workers)
+    assert not any(worker.connection.process.is_alive() for worker in workers)
 
 
 @dataclass
@@ -134,6 +134,8 @@ class ScriptedBackend:
     """Workers who say what was written for them, one after the other."""
 
     messages: deque[Any]
+    start_seconds: float = 60.0
+    start_advice: str = "begin again"
 
     def __post_init__(self) -> None:
         self.sent: list[Any] = []
@@ -144,8 +146,13 @@ class ScriptedBackend:
     def send(self, worker: Worker, message: Any) -> None:
         self.sent.append(message)
 
-    def receive(self, workers: Sequence[Worker]) -> list[tuple[Worker, Any]]:
+    def receive(self, workers: Sequence[Worker], timeout: float) -> list[tuple[Worker, Any]]:
         return [(workers[0], self.messages.popleft())]
+
+    def shows_life(self, worker: Worker) -> bool:
+        return False
+
+    def dismiss(self, worker: Worker) -> None: ...
 
     def exit_reason(self, worker: Worker) -> str | None:
         return None
@@ -154,7 +161,8 @@ class ScriptedBackend:
 
 
 def pool_that_receives(*messages: Any, lost: str = REISSUE) -> WorkerPool:
-    return WorkerPool(ScriptedBackend(deque([(READY, -1, -1, None), *messages])), 1, lost, lambda: b"")
+    backend = ScriptedBackend(deque([(READY, -1, -1, None), *messages]))
+    return WorkerPool(backend, PoolSettings(1, lost=lost), lambda: b"")
 
 
 def no_evaluation(units: slice) -> Tensor:

@@ -95,7 +95,7 @@ class OutOfStep(DoxaError, RuntimeError):
 PROPAGATED_ERRORS: dict[str, type[DoxaError]] = {kind.__name__: kind for kind in (BadInput, Diverged)}
 
 
-def describe_error(error: Exception) -> tuple[str, str]:
+def describe_error(error: BaseException) -> tuple[str, str]:
     """An error as words that travel: its kind, and what it says."""
     kind = type(error).__name__
     return kind, str(error) if kind in PROPAGATED_ERRORS else "".join(traceback.format_exception_only(error)).strip()

@@ -5,22 +5,29 @@ from __future__ import annotations
 import io
 import pickle
 import signal
+import socket
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, Diverged
+from doxa.search.engines.channel import WorkerChannel
 from doxa.search.engines.contract import Evaluate, FollowingSearch, describe_error
+from doxa.search.engines.heartbeat import die_with_leader, start_heartbeat
 
 # What a worker is told: evaluate a block, or what all blocks of a generation came to.
 EVALUATE, ANSWERS = "evaluate", "answers"
-# What it says: that it has opened its copy, what a block came to, what went wrong, or that it stands elsewhere.
-READY, ANSWER, RAISED, OUT_OF_STEP = "ready", "answer", "raised", "astray"
+# What it says: that it is there, that it has opened its copy, what a block came to, what went wrong, or that it stands
+# elsewhere.
+BEAT, READY, ANSWER, RAISED, OUT_OF_STEP = "beat", "ready", "answer", "raised", "astray"
+
+# What an objective may raise in a worker, where nobody else ends a process or interrupts it.
+WORKER_ERRORS = (Exception, SystemExit, KeyboardInterrupt)
 
 
 def serialize_search(search: Any) -> bytes:
@@ -36,7 +43,7 @@ def serialize_search(search: Any) -> bytes:
     return buffer.getvalue()
 
 
-def deserialize_search(copy: bytes) -> FollowingSearch:
+def deserialize_search(copy: bytes | bytearray) -> FollowingSearch:
     """The search that bytes are a copy of. They come from the process that started this one, never from a file."""
     search: FollowingSearch = torch.load(io.BytesIO(copy), weights_only=False)
     return search
@@ -59,6 +66,15 @@ class Follower:
 
     def __init__(self, connection: LeaderConnection) -> None:
         self.connection = connection
+        self.evaluating: tuple[int, int, float] | None = None  # generation, block, and since when
+
+    def beat(self) -> tuple[Any, ...]:
+        """That it is there, and for how many seconds it has been at which block; any thread may ask."""
+        evaluating = self.evaluating
+        if evaluating is None:
+            return BEAT, -1, -1, 0.0
+        generation, block, since = evaluating
+        return BEAT, generation, block, time.monotonic() - since
 
     def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
         """Evaluate blocks as they are asked for, until it is told what all of them came to."""
@@ -79,10 +95,13 @@ class Follower:
     def _evaluate_block(
         self, generation: int, evaluate: Evaluate, blocks: Sequence[slice], block: int
     ) -> tuple[Any, ...]:
+        self.evaluating = generation, block, time.monotonic()
         try:
             return ANSWER, generation, block, evaluate(blocks[block]).cpu().numpy()
-        except Exception as error:
+        except WORKER_ERRORS as error:
             return RAISED, generation, block, describe_error(error)
+        finally:
+            self.evaluating = None
 
     def _send_message(self, message: tuple[Any, ...]) -> None:
         try:
@@ -91,15 +110,25 @@ class Follower:
             raise LeaderGone from None
 
 
-def follow(connection: Connection, threads: int) -> None:
-    """What a worker's process does: open its copy, and follow it until the original hangs up."""
-    torch.set_num_threads(threads)
-    # A terminal's Ctrl-C reaches every process: it is a request to the original, which lets its workers go.
+def follow(connection: socket.socket, threads: int, beat: float, leader: int | None) -> None:
+    """What a worker's process does: open its copy, and follow it until the original hangs up.
+
+    It beats every so many seconds, and ends with its leader: at once where that one's number is given.
+    """
+    if leader is not None:
+        die_with_leader(leader)
+    # A terminal's Ctrl-C reaches every process, and so does its end: they are requests to the original, which lets its
+    # workers go.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    torch.set_num_threads(threads)
+    channel = WorkerChannel(connection)
+    follower = Follower(channel)
+    start_heartbeat(channel, follower.beat, every=beat)
     try:
-        search = deserialize_search(connection.recv_bytes())
-        connection.send((READY, -1, -1, None))
+        search = deserialize_search(channel.recv_bytes())
+        channel.send((READY, -1, -1, None))
         with suppress(Diverged):  # as the original does, which tells
-            search.follow(Follower(connection).exchange)
-    except (LeaderGone, EOFError, BrokenPipeError):
+            search.follow(follower.exchange)
+    except (LeaderGone, EOFError, ConnectionError):
         sys.exit(0)

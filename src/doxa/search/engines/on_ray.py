@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 
 from doxa.errors import BadInput, Diverged
+from doxa.search.engines.attention import beat_interval
 from doxa.search.engines.contract import CopySearch, Exchange
 from doxa.search.engines.follower import EVALUATE, READY, Follower, LeaderGone, deserialize_search
 from doxa.search.engines.worker_pool import Message, PoolSettings, Worker
@@ -44,7 +46,10 @@ class Ray(PoolSettings):
         if started_here:
             ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
         try:
-            with self.open_pool(RayBackend(ray, self.threads, dict(self.options or {})), copy) as exchange:
+            backend = RayBackend(
+                ray, self.threads, beat_interval(self.silence, self.deadline), dict(self.options or {})
+            )
+            with self.open_pool(backend, copy) as exchange:
                 yield exchange
         finally:
             if started_here:
@@ -58,6 +63,7 @@ class RayActor:
         self.threads = threads
         self.inbox: queue.Queue[Message] = queue.Queue()
         self.outbox: queue.Queue[Message] = queue.Queue()
+        self.follower = Follower(self)
 
     def start(self, copy: bytes) -> Message:
         torch.set_num_threads(self.threads)
@@ -68,15 +74,19 @@ class RayActor:
     def _follow(self, search: Any) -> None:
         torch.set_num_threads(self.threads)
         try:
-            search.follow(Follower(self).exchange)
+            search.follow(self.follower.exchange)
         except (LeaderGone, Diverged):  # the original tells
             return
-        except Exception:
+        except BaseException:
             os._exit(1)  # nobody would answer any more: another takes its place
 
     def deliver(self, message: Message) -> Message | None:
         self.inbox.put(message)
         return self.outbox.get() if message[0] == EVALUATE else None
+
+    def beat(self) -> Message:
+        """Answered by a thread that has nothing else to do."""
+        return self.follower.beat()
 
     def recv(self) -> Message:
         return self.inbox.get()
@@ -87,20 +97,25 @@ class RayActor:
 
 @dataclass
 class RayConnection:
-    """An actor, and what it was last asked for."""
+    """An actor, what it was last asked for, and the beat that it was asked for, if it has not been answered."""
 
     actor: Any
     pending: Any
+    pulse: Any = None
+    pulse_due: float = 0.0
     start_error: str | None = None  # it could not begin
 
 
 class RayBackend:
     """Workers reached by calls."""
 
-    def __init__(self, ray: Any, threads: int, options: dict[str, Any]) -> None:
-        self.ray, self.threads = ray, threads
+    start_seconds = 600.0  # a cluster may have to start machines first
+    start_advice = "what is searched must be importable by Ray's workers"
+
+    def __init__(self, ray: Any, threads: int, beat: float, options: dict[str, Any]) -> None:
+        self.ray, self.threads, self.beat = ray, threads, beat
         # An actor that dies stays dead: another takes its place, with the search as it then stands.
-        self.actor_class: Any = ray.remote(RayActor).options(
+        self.actor_class: Any = ray.remote(concurrency_groups={"beat": 1})(RayActor).options(
             **{"num_cpus": 0, **options, "max_restarts": 0, "max_task_retries": 0}
         )
 
@@ -113,25 +128,61 @@ class RayBackend:
         if message[0] == EVALUATE:
             worker.connection.pending = call
 
-    def receive(self, workers: Sequence[Worker]) -> list[tuple[Worker, Message | None]]:
-        by_call = {w.connection.pending: w for w in workers if w.connection.pending is not None}
-        finished_calls, _ = self.ray.wait(list(by_call), num_returns=1)
-        return [(by_call[call], self._receive_from(by_call[call], call)) for call in finished_calls]
+    def receive(self, workers: Sequence[Worker], timeout: float) -> list[tuple[Worker, Message | None]]:
+        by_call = self._calls(workers)
+        if not by_call:
+            time.sleep(timeout)
+            return []
+        finished_calls, others = self.ray.wait(list(by_call), num_returns=1, timeout=timeout)
+        if others:
+            finished_calls += self.ray.wait(others, num_returns=len(others), timeout=0)[0]
+        messages: list[tuple[Worker, Message | None]] = []
+        dead = set[int]()
+        for call in finished_calls:
+            worker = by_call[call]
+            message = self._receive_from(worker, call)
+            if id(worker) not in dead:
+                messages.append((worker, message))
+            if message is None:
+                dead.add(id(worker))
+        return messages
+
+    def _calls(self, workers: Sequence[Worker]) -> dict[Any, Worker]:
+        """What is to be answered, a new beat of each worker among it when it is time for one."""
+        by_call, now = dict[Any, Worker](), time.monotonic()
+        for worker in workers:
+            connection = worker.connection
+            if connection.pulse is None and now >= connection.pulse_due:
+                connection.pulse = connection.actor.beat.options(concurrency_group="beat").remote()
+                connection.pulse_due = now + self.beat
+            by_call |= {call: worker for call in (connection.pending, connection.pulse) if call is not None}
+        return by_call
 
     def _receive_from(self, worker: Worker, call: Any) -> Message | None:
-        worker.connection.pending = None
+        connection = worker.connection
+        if call == connection.pulse:
+            connection.pulse = None
+        else:
+            connection.pending = None
         try:
             message: Message = self.ray.get(call)
         except self.ray.exceptions.RayActorError:
             return None
         except self.ray.exceptions.RayTaskError as error:  # the search cannot be opened there
-            worker.connection.start_error = f"{error.cause!r}; what is searched must be importable by Ray's workers"
+            connection.start_error = repr(error.cause)
             return None
         return message
+
+    def shows_life(self, worker: Worker) -> bool:
+        """Nothing is known of an actor but what it answers."""
+        return False
 
     def exit_reason(self, worker: Worker) -> str | None:
         start_error: str | None = worker.connection.start_error
         return start_error
+
+    def dismiss(self, worker: Worker) -> None:
+        self.ray.kill(worker.connection.actor)
 
     def stop_workers(self, workers: Sequence[Worker]) -> None:
         for worker in workers:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import pickle
+import selectors
+import socket
 import threading
+import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
+from doxa.search.engines.attention import beat_interval
+from doxa.search.engines.channel import LeaderChannel
 from doxa.search.engines.contract import CopySearch, Exchange
 from doxa.search.engines.follower import follow
+from doxa.search.engines.heartbeat import FAREWELL
 from doxa.search.engines.worker_pool import Message, PoolSettings, Worker
 
 
@@ -19,86 +27,133 @@ from doxa.search.engines.worker_pool import Message, PoolSettings, Worker
 class Pool(PoolSettings):
     """So many processes, each with so many threads, that evaluate what comes next.
 
-    One that is lost is replaced by a fresh copy of the search; what it was at is given to another, or with
-    lost="drop" left out, the mean being that of what arrived. Results are the same for any number of workers with the
-    same number of threads each: a generation is divided into so many `parts`, whoever takes them. Objectives must be
-    importable by other processes.
+    One that dies, or gives no sign of life for `silence` seconds, is replaced by a fresh copy of the search; what it
+    was at is given to another, or with lost="drop" left out, the mean being that of what arrived. With a `deadline` so
+    is one that takes longer than that many seconds for a part of a generation. Results are the same for any number of
+    workers with the same number of threads each: a generation is divided into so many `parts`, whoever takes them.
+    Objectives must be importable by other processes.
     """
 
     def start_workers(self, copy: CopySearch) -> AbstractContextManager[Exchange]:
-        return self.open_pool(ProcessBackend(self.threads), copy)
+        return self.open_pool(ProcessBackend(self.threads, beat_interval(self.silence, self.deadline)), copy)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ProcessConnection:
-    """A process, the pipe to it, and the thread that sends it its copy."""
+    """A process, the way to it, and the time of a processor that it was last seen to have used."""
 
     process: Any
-    pipe: Connection
-    sender: threading.Thread
-
-    def close(self) -> None:
-        self.sender.join()  # which nobody who is gone keeps waiting
-        self.pipe.close()
+    channel: LeaderChannel
+    cpu_seconds: float | None = None
 
 
 class ProcessBackend:
-    """Workers reached by pipes."""
+    """Workers reached by sockets."""
 
-    def __init__(self, threads: int) -> None:
-        self.threads, self.context = threads, multiprocessing.get_context("spawn")
+    start_seconds = 60.0  # in which a process may import what it needs before it first beats
+    start_advice = (
+        'a script that starts workers needs `if __name__ == "__main__":` around its calls, and its objectives must be '
+        "importable"
+    )
+
+    def __init__(self, threads: int, beat: float = 1.0) -> None:
+        self.threads, self.beat, self.context = threads, beat, multiprocessing.get_context("spawn")
+        self.selector = selectors.DefaultSelector()
 
     def start_worker(self, copy: bytes) -> Worker:
-        leader_end, worker_end = self.context.Pipe()
-        process = self.context.Process(target=follow, args=(worker_end, self.threads), daemon=True)
+        leader_end, worker_end = socket.socketpair()
+        by_main_thread = threading.current_thread() is threading.main_thread()
+        terms = (worker_end, self.threads, self.beat, os.getpid() if by_main_thread else None)
+        process = self.context.Process(target=follow, args=terms, daemon=True)
         process.start()
         worker_end.close()
-        # A copy with much data does not fit into the pipe: while one process starts to read it, others can start.
-        sender = threading.Thread(target=_send, args=(leader_end, copy), daemon=True)
-        sender.start()
-        return Worker(ProcessConnection(process, leader_end, sender))
+        return self._connect(process, leader_end, copy)
+
+    def _connect(self, process: Any, leader_end: socket.socket, copy: bytes) -> Worker:
+        channel = LeaderChannel(leader_end)
+        worker = Worker(ProcessConnection(process, channel))
+        self.selector.register(leader_end, selectors.EVENT_READ, worker)
+        self.selector.register(process.sentinel, selectors.EVENT_READ, worker)
+        # A copy with much data is not sent at once: while one process starts to read it, others can start.
+        self._post(worker, copy)
+        return worker
 
     def send(self, worker: Worker, message: Message) -> None:
-        worker.connection.sender.join()  # messages come after the copy
-        with suppress(BrokenPipeError, OSError):
-            worker.connection.pipe.send(message)
+        self._post(worker, pickle.dumps(message))
 
-    def receive(self, workers: Sequence[Worker]) -> list[tuple[Worker, Message | None]]:
-        by_pipe = {w.connection.pipe: w for w in workers}
-        by_sentinel = {w.connection.process.sentinel: w for w in workers}
-        ready_workers = {id(w): w for w in ((by_pipe | by_sentinel)[ready] for ready in wait([*by_pipe, *by_sentinel]))}
-        return [(w, self._receive_from(w)) for w in ready_workers.values()]
+    def _post(self, worker: Worker, content: bytes) -> None:
+        worker.connection.channel.post(content)
+        self._watch_for_room(worker)
 
-    def _receive_from(self, worker: Worker) -> Message | None:
-        try:
-            message: Message = worker.connection.pipe.recv()
-        except (EOFError, OSError):
-            worker.connection.close()
+    def _watch_for_room(self, worker: Worker) -> None:
+        channel = worker.connection.channel
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if channel.is_unsent else 0)
+        if self.selector.get_key(channel.socket).events != events:
+            self.selector.modify(channel.socket, events, worker)
+
+    def receive(self, workers: Sequence[Worker], timeout: float) -> list[tuple[Worker, Message | None]]:
+        ready: dict[int, tuple[Worker, bool]] = {}
+        for key, events in self.selector.select(timeout):
+            worker: Worker = key.data
+            if events & selectors.EVENT_WRITE:
+                worker.connection.channel.flush()
+                self._watch_for_room(worker)
+            has_ended = key.fd == worker.connection.process.sentinel
+            if events & selectors.EVENT_READ:
+                ready[id(worker)] = worker, has_ended or ready.get(id(worker), (worker, False))[1]
+        return [said for worker, has_ended in ready.values() for said in self._collect(worker, has_ended)]
+
+    def _collect(self, worker: Worker, has_ended: bool) -> list[tuple[Worker, Message | None]]:
+        contents, is_open = worker.connection.channel.collect()
+        messages: list[Message | None] = [pickle.loads(content) for content in contents]
+        if has_ended or not is_open:
+            self._hang_up(worker)
             worker.connection.process.join(timeout=5)
-            return None
-        return message
+            messages.append(None)
+        return [(worker, message) for message in messages]
+
+    def _hang_up(self, worker: Worker) -> None:
+        if worker.connection.channel.socket.fileno() < 0:  # it is done already
+            return
+        self.selector.unregister(worker.connection.channel.socket)
+        self.selector.unregister(worker.connection.process.sentinel)
+        worker.connection.channel.close()
+
+    def shows_life(self, worker: Worker) -> bool:
+        """Whether a process that says nothing uses a processor: a call that holds Python's lock lets no thread beat."""
+        before, now = worker.connection.cpu_seconds, _cpu_seconds(worker.connection.process.pid)
+        worker.connection.cpu_seconds = now
+        return before is not None and now is not None and now > before
 
     def exit_reason(self, worker: Worker) -> str | None:
         exit_code = worker.connection.process.exitcode
         if exit_code is not None and exit_code < 0:
             return None
-        return (
-            f'exit code {exit_code}; a script that starts workers needs `if __name__ == "__main__":` around its calls, '
-            "and its objectives must be importable"
-        )
+        return f"exit code {exit_code}"
+
+    def dismiss(self, worker: Worker) -> None:
+        self._hang_up(worker)
+        worker.connection.process.kill()  # which one that is stopped cannot withstand
+        worker.connection.process.join(timeout=5)
 
     def stop_workers(self, workers: Sequence[Worker]) -> None:
         for worker in workers:
-            if worker.connection.sender.is_alive():  # it has not begun
+            if not worker.ready:  # it has nothing to end
                 worker.connection.process.kill()
-            worker.connection.close()
+            self._hang_up(worker)
+        end = time.monotonic() + FAREWELL
         for worker in workers:
-            worker.connection.process.join(timeout=2)
+            worker.connection.process.join(timeout=max(0.0, end - time.monotonic()))
             if worker.connection.process.is_alive():
                 worker.connection.process.kill()
-                worker.connection.process.join()
+                worker.connection.process.join(timeout=5)
+        self.selector.close()
 
 
-def _send(pipe: Connection, copy: bytes) -> None:
-    with suppress(BrokenPipeError, OSError):  # who is dead is found so where its pipe is listened to
-        pipe.send_bytes(copy)
+def _cpu_seconds(pid: int) -> float | None:
+    """Seconds of a processor that a process has used, where the system tells."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -87,7 +87,7 @@ class RankExchange:
         for k in range(self.rank, len(blocks), self.world_size):
             try:
                 values_here[k] = evaluate(blocks[k]).cpu().numpy()
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 error_here = k, *describe_error(error)
                 break
         from_ranks: list[Any] = [None] * self.world_size

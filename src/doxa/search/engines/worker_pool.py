@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,27 +12,42 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, require_whole
+from doxa.errors import BadInput, require_positive, require_whole
+from doxa.search.engines.attention import Attention, Clock, beat_interval
 from doxa.search.engines.contract import CopySearch, Evaluate, EvaluationFailed, Exchange, OutOfStep, failure
-from doxa.search.engines.follower import ANSWERS, EVALUATE, OUT_OF_STEP, RAISED, READY
+from doxa.search.engines.follower import ANSWERS, BEAT, EVALUATE, OUT_OF_STEP, RAISED, READY
 
 REISSUE, DROP = "reissue", "drop"
 MAX_DEATHS_PER_WORKER = 10  # deaths of each worker without an answer of any, after which it is no accident
+MAX_LOSSES_PER_BLOCK = 3  # workers that did not answer, though nobody killed them, when asked for the same block
+LOOK_PER_BEAT = 2.0  # of a longer gap between two looks no more counts as silence, in beats
 
 Message = tuple[Any, ...]
 
 
 @dataclass(eq=False)
 class Worker:
-    """One of them: how to reach it, whether it has opened its copy, and the block that it evaluates."""
+    """One of them: how to reach it, whether it has opened its copy, and the block that it evaluates.
+
+    Seconds are those in which the search listened: when it was last heard, and when it was last known to live.
+    """
 
     connection: Any
     ready: bool = False
     block: int | None = None
+    has_beaten: bool = False
+    heard_at: float = 0.0
+    lived_at: float = 0.0
+    busy_seconds: float = 0.0  # that it has been at its block, as it said itself
 
 
 class WorkerBackend(Protocol):
-    """How workers are reached: processes by pipes, actors by calls."""
+    """How workers are reached: processes by sockets, actors by calls. Nothing here waits for a worker but `receive`."""
+
+    @property
+    def start_seconds(self) -> float:
+        """How long a worker may take to its first beat."""
+        ...
 
     def start_worker(self, copy: bytes) -> Worker:
         """Start one with its copy of the search."""
@@ -42,8 +57,21 @@ class WorkerBackend(Protocol):
         """Say something; one that is dead does not hear it."""
         ...
 
-    def receive(self, workers: Sequence[Worker]) -> list[tuple[Worker, Message | None]]:
-        """Wait until some have said something; None is what the dead say."""
+    @property
+    def start_advice(self) -> str:
+        """What to do where workers cannot begin."""
+        ...
+
+    def receive(self, workers: Sequence[Worker], timeout: float) -> list[tuple[Worker, Message | None]]:
+        """Wait until some have said something, so many seconds at most; None is what the dead say."""
+        ...
+
+    def shows_life(self, worker: Worker) -> bool:
+        """Whether one that says nothing has been seen to work since this was last asked."""
+        ...
+
+    def dismiss(self, worker: Worker) -> None:
+        """End one that does not answer, stopped or not."""
         ...
 
     def exit_reason(self, worker: Worker) -> str | None:
@@ -60,13 +88,16 @@ class PoolSettings:
     """What workers are hired on, wherever they are.
 
     So many of them, each with so many threads, and what becomes of the work of one that is lost: it is done again by
-    another, or dropped. A generation is divided into so many `parts`, whoever takes them.
+    another, or dropped. A generation is divided into so many `parts`, whoever takes them. One that gives no sign of
+    life for `silence` seconds is lost, and so is one that takes more than `deadline` seconds for a part.
     """
 
     workers: int = field(default=2, compare=False)
     threads: int = 1
     lost: str = field(default=REISSUE, compare=False)
     parts: int = 16
+    silence: float = field(default=30.0, compare=False, kw_only=True)
+    deadline: float | None = field(default=None, compare=False, kw_only=True)
 
     leads = True
 
@@ -75,57 +106,85 @@ class PoolSettings:
             require_whole(name, getattr(self, name))
         if self.lost not in (REISSUE, DROP):
             raise BadInput(f'lost must be "{REISSUE}" or "{DROP}"; got {self.lost!r}')
+        require_positive("silence", self.silence)
+        if self.deadline is not None:
+            require_positive("deadline", self.deadline)
 
     @contextmanager
     def open_pool(self, backend: WorkerBackend, copy: CopySearch) -> Iterator[Exchange]:
         """A pool of a backend on these settings, let go at the end."""
-        pool = WorkerPool(backend, self.workers, self.lost, copy)
+        pool = WorkerPool(backend, self, copy)
         try:
             yield pool.exchange
         finally:
             pool.stop()
 
 
+@dataclass
+class Exchanging:
+    """A generation under way: blocks that are to be given out, and what the others came to."""
+
+    generation: int
+    pending: deque[int]
+    values: dict[int, Any] = field(default_factory=dict)
+    losses: Counter[int] = field(default_factory=Counter)  # of each block, to workers that nobody killed
+
+
 class WorkerPool:
     """So many workers of a backend, each of which is given what comes next when it is free."""
 
-    def __init__(self, backend: WorkerBackend, size: int, lost: str, copy: CopySearch) -> None:
-        self.backend, self.size, self.lost, self.copy = backend, size, lost, copy
+    def __init__(
+        self, backend: WorkerBackend, settings: PoolSettings, copy: CopySearch, clock: Clock = time.monotonic
+    ) -> None:
+        self.backend, self.settings, self.copy = backend, settings, copy
         self.workers: list[Worker] = []
         self.deaths = 0  # since the last answer
         self.loss_times: deque[float] = deque()  # when those were lost that nobody stands in for yet
         self.recovered: list[float] = []  # seconds from a loss to another that is ready
+        self.beat = beat_interval(settings.silence, settings.deadline)
+        self.attention = Attention(LOOK_PER_BEAT * self.beat, clock)
 
     def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
         """Give blocks to whoever is free until each has been evaluated, or dropped; then tell everyone."""
         if not self.workers:
             copy = self.copy()
-            self.workers.extend(self.backend.start_worker(copy) for _ in range(self.size))
-        pending_blocks, values_by_block = deque(range(len(blocks))), dict[int, Any]()
-        while len(values_by_block) < len(blocks):
-            for worker in self.workers:
-                if worker.ready and worker.block is None and pending_blocks:
-                    worker.block = pending_blocks.popleft()
-                    self.backend.send(worker, (EVALUATE, generation, worker.block))
-            for worker, message in self.backend.receive(self.workers):
+            for _ in range(self.settings.workers):
+                self._start_worker(copy)
+        exchanging = Exchanging(generation, deque(range(len(blocks))))
+        self.attention.begin()
+        while len(exchanging.values) < len(blocks):
+            self._give_out(exchanging)
+            messages = self.backend.receive(self.workers, self.beat)
+            self.attention.look()
+            for worker, message in messages:
                 if message is None:
-                    self._replace_worker(worker, values_by_block, pending_blocks)
+                    self._handle_death(worker, exchanging)
                 else:
-                    self._handle_message(worker, message, generation, values_by_block, pending_blocks)
-        answers = [values_by_block[k] for k in range(len(blocks))]
+                    self._handle_message(worker, message, exchanging)
+            self._replace_unanswering(exchanging)
+        answers = [exchanging.values[k] for k in range(len(blocks))]
         for worker in self.workers:
             self.backend.send(worker, (ANSWERS, generation, answers))
         return [None if part is None else torch.from_numpy(part.copy()) for part in answers]
 
-    def _handle_message(
-        self,
-        worker: Worker,
-        message: Message,
-        generation: int,
-        values_by_block: dict[int, Any],
-        pending_blocks: deque[int],
-    ) -> None:
+    def _start_worker(self, copy: bytes) -> None:
+        worker = self.backend.start_worker(copy)
+        worker.heard_at = worker.lived_at = self.attention.seconds
+        self.workers.append(worker)
+
+    def _give_out(self, exchanging: Exchanging) -> None:
+        for worker in self.workers:
+            if worker.ready and worker.block is None and exchanging.pending:
+                worker.block, worker.busy_seconds = exchanging.pending.popleft(), 0.0
+                self.backend.send(worker, (EVALUATE, exchanging.generation, worker.block))
+
+    def _handle_message(self, worker: Worker, message: Message, exchanging: Exchanging) -> None:
         kind, message_generation, block, content = message
+        worker.has_beaten, worker.heard_at = True, self.attention.seconds
+        worker.lived_at = worker.heard_at
+        if kind == BEAT:
+            worker.busy_seconds = content if (message_generation, block) == (exchanging.generation, worker.block) else 0
+            return
         if kind == READY:
             worker.ready = True
             if self.loss_times:
@@ -133,35 +192,83 @@ class WorkerPool:
             return
         if kind == OUT_OF_STEP:
             raise OutOfStep(
-                f"a worker stands at exchange {message_generation}, and the search that it works for at {generation}"
+                f"a worker stands at exchange {message_generation}, and the search that it works for at "
+                f"{exchanging.generation}"
             )
         if kind == RAISED:
-            raise failure(generation, block, *content)
+            raise failure(exchanging.generation, block, *content)
         worker.block, self.deaths = None, 0
-        if message_generation == generation:
-            values_by_block[block] = content
+        if message_generation == exchanging.generation:
+            exchanging.values[block] = content
         else:
-            pending_blocks.appendleft(block)
+            exchanging.pending.appendleft(block)
 
-    def _replace_worker(self, worker: Worker, values_by_block: dict[int, Any], pending_blocks: deque[int]) -> None:
-        """Put another in the place of one that has died; what it was at goes to another, or nowhere."""
-        self.workers.remove(worker)
+    def _handle_death(self, worker: Worker, exchanging: Exchanging) -> None:
         exit_reason = self.backend.exit_reason(worker)
-        if not worker.ready and exit_reason is not None:  # the next one would end the same way
-            raise EvaluationFailed(f"a worker ended before it could open its copy of the search: {exit_reason}")
-        self.deaths += 1
-        if self.deaths > MAX_DEATHS_PER_WORKER * self.size:
+        if exit_reason is not None:
+            if not worker.ready:  # the next one would end the same way
+                raise EvaluationFailed(
+                    f"a worker ended before it could open its copy of the search: {exit_reason}; "
+                    f"{self.backend.start_advice}"
+                )
+            self._count_loss(worker, f"ended by itself, {exit_reason}", exchanging)
+        self._replace_worker(worker, exchanging)
+
+    def _replace_unanswering(self, exchanging: Exchanging) -> None:
+        """Put others in the place of those that are silent, or at a block for too long."""
+        for worker in list(self.workers):
+            reason = self._overdue(worker)
+            if reason is None:
+                continue
+            self.backend.dismiss(worker)
+            self._count_loss(worker, reason, exchanging)
+            self._replace_worker(worker, exchanging)
+
+    def _count_loss(self, worker: Worker, reason: str, exchanging: Exchanging) -> None:
+        """Give up on a block that costs one worker after the other, though nobody kills them."""
+        if worker.block is None or self.settings.lost == DROP:
+            return
+        exchanging.losses[worker.block] += 1
+        if exchanging.losses[worker.block] >= MAX_LOSSES_PER_BLOCK:
             raise EvaluationFailed(
-                f"{self.deaths} workers have died one after the other without a single answer: is there memory for "
-                f"{self.size} of them?"
+                f"{MAX_LOSSES_PER_BLOCK} workers were lost one after the other to block {worker.block} of the "
+                f"population in generation {exchanging.generation + 1}: the last one {reason}. Nothing was changed by "
+                "this generation"
+            )
+
+    def _overdue(self, worker: Worker) -> str | None:
+        """Why one is not waited for any longer, in words."""
+        silence, deadline, now = self.settings.silence, self.settings.deadline, self.attention.seconds
+        unheard = now - worker.heard_at
+        if deadline is not None and worker.block is not None and worker.busy_seconds + unheard > deadline:
+            return f"took longer than its deadline of {deadline:g} s: does the objective hang there?"
+        if unheard > LOOK_PER_BEAT * self.beat and self.backend.shows_life(worker):
+            worker.lived_at = now
+        allowed = silence if worker.has_beaten else max(silence, self.backend.start_seconds)
+        if now - worker.lived_at > allowed:
+            return (
+                f"gave no sign of life for {allowed:g} s: is it stopped, or the objective in a call that lets no other "
+                "thread of Python run? Then give the engine a longer silence"
+            )
+        return None
+
+    def _replace_worker(self, worker: Worker, exchanging: Exchanging) -> None:
+        """Put another in the place of one that is lost; what it was at goes to another, or nowhere."""
+        self.workers.remove(worker)
+        self.deaths += 1
+        if self.deaths > MAX_DEATHS_PER_WORKER * self.settings.workers:
+            raise EvaluationFailed(
+                f"{self.deaths} workers were lost one after the other without a single answer: is there memory for "
+                f"{self.settings.workers} of them?"
             )
         self.loss_times.append(time.perf_counter())
-        if worker.block is not None and self.lost == DROP:
-            values_by_block[worker.block] = None
+        if worker.block is not None and self.settings.lost == DROP:
+            exchanging.values[worker.block] = None
         elif worker.block is not None:
-            pending_blocks.appendleft(worker.block)
-        self.workers.append(self.backend.start_worker(self.copy()))
+            exchanging.pending.appendleft(worker.block)
+        self._start_worker(self.copy())
 
     def stop(self) -> None:
+        """Let all workers go."""
         self.backend.stop_workers(self.workers)
         self.workers.clear()

@@ -1,0 +1,235 @@
+"""Workers that do not answer: stopped, hanging or ended by their objective, they are replaced, to the same bits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import doxa
+import for_workers
+from doxa.search import engines, minimise
+from doxa.search.engines.attention import Attention, beat_interval
+from doxa.search.engines.follower import ANSWER, BEAT, EVALUATE, READY
+from doxa.search.engines.pool import ProcessBackend
+from doxa.search.engines.worker_pool import DROP, REISSUE, PoolSettings, Worker, WorkerPool
+
+START, KEYS = [0.0, 0.0, 0.0], {"generations": 12, "size": 32, "progress": False}
+SILENCE = 1.0
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    """As many as a worker has: results depend on it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def undisturbed() -> Tensor:
+    return minimise(for_workers.sphere, START, engine=engines.in_process(parts=16), **KEYS).path
+
+
+def afflicted(folder: Path, how: str, times: int = 1) -> for_workers.Afflicted:
+    (folder / "marks").mkdir()
+    return for_workers.Afflicted(folder / "marks", how, times, os.getpid())
+
+
+def test_a_frozen_worker_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
+    result = minimise(afflicted(tmp_path, "freezes"), START, engine=engines.pool(2, silence=SILENCE), **KEYS)
+    assert torch.equal(result.path, undisturbed())
+    assert not for_workers.is_alive(int((tmp_path / "marks" / "0").read_text()))
+
+
+def test_an_objective_that_hangs_is_ended_by_its_deadline(tmp_path: Path) -> None:
+    result = minimise(afflicted(tmp_path, "hangs"), START, engine=engines.pool(2, deadline=SILENCE), **KEYS)
+    assert torch.equal(result.path, undisturbed())
+    assert (tmp_path / "marks" / "0").exists()
+
+
+@pytest.mark.parametrize(("how", "words"), [("exits", "SystemExit: 3"), ("interrupts", "KeyboardInterrupt")])
+def test_an_objective_that_ends_its_process_ends_the_search_at_once(how: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(engines.EvaluationFailed, match=rf"in generation \d+, block \d+ of the population: {words}"):
+        minimise(afflicted(tmp_path, how, 1000), START, engine=engines.pool(1), **KEYS)
+    assert len(list((tmp_path / "marks").iterdir())) == 1
+
+
+def test_an_objective_that_ends_its_process_behind_python_s_back_ends_the_search_too(tmp_path: Path) -> None:
+    with pytest.raises(engines.EvaluationFailed, match=r"3 workers .* the last one ended by itself, exit code 3"):
+        minimise(afflicted(tmp_path, "dies", 1000), START, engine=engines.pool(1), **KEYS)
+    assert len(list((tmp_path / "marks").iterdir())) == 3
+
+
+def test_workers_end_when_their_leader_is_killed_even_those_that_are_frozen(tmp_path: Path) -> None:
+    (tmp_path / "marks").mkdir()
+    paths = [str(Path(for_workers.__file__).parent), *sys.path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    leader = subprocess.Popen([sys.executable, for_workers.__file__, "orphans", str(tmp_path)], env=environment)
+    try:
+        for_workers.wait_for(lambda: len(list((tmp_path / "marks").iterdir())) == 2)
+        pids = [int(path.name) for path in (tmp_path / "marks").iterdir()]
+        os.kill(pids[0], signal.SIGSTOP)
+    finally:
+        leader.kill()
+        leader.wait()
+    for_workers.wait_for(lambda: not any(for_workers.is_alive(pid) for pid in pids))
+
+
+@dataclass
+class Scripted:
+    """What becomes of a worker, and what it was asked for and has not answered."""
+
+    plan: str
+    asked: list[Any] = field(default_factory=list)
+    asked_at: float = 0.0
+
+
+class ScriptedBackend:
+    """Workers of whom some never say a word, by a clock that is moved on by hand."""
+
+    start_seconds = 50.0
+    start_advice = ""
+
+    def __init__(self, *plans: str, seconds: float = 1.0) -> None:
+        self.now, self.seconds, self.plans, self.dismissed = 0.0, seconds, list(plans), list[Worker]()
+
+    def start_worker(self, copy: bytes) -> Worker:
+        return Worker(Scripted(self.plans.pop(0)))
+
+    def send(self, worker: Worker, message: Any) -> None:
+        if message[0] == EVALUATE:
+            worker.connection.asked.append(message)
+            worker.connection.asked_at = self.now
+
+    def receive(self, workers: Sequence[Worker], timeout: float) -> list[tuple[Worker, Any]]:
+        self.now += self.seconds
+        return [(worker, said) for worker in workers for said in self._say(worker)]
+
+    def _say(self, worker: Worker) -> list[Any]:
+        script: Scripted = worker.connection
+        idle, asked = (BEAT, -1, -1, 0.0), script.asked
+        if script.plan == "never starts":
+            return []
+        if not worker.ready:
+            return [(READY, -1, -1, None)]
+        if script.plan in ("freezes", "computes"):
+            return []
+        if script.plan == "hangs":
+            return [(BEAT, *asked[0][1:], self.now - script.asked_at) if asked else idle]
+        if script.plan == "catches up" and self.now < 100:
+            return [idle]
+        script.asked = []
+        return [idle, *((ANSWER, generation, block, np.ones(1)) for _, generation, block in asked)]
+
+    def shows_life(self, worker: Worker) -> bool:
+        return bool(worker.connection.plan == "computes")
+
+    def exit_reason(self, worker: Worker) -> str | None:
+        return None
+
+    def dismiss(self, worker: Worker) -> None:
+        self.dismissed.append(worker)
+
+    def stop_workers(self, workers: Sequence[Worker]) -> None: ...
+
+
+def evaluated_by(backend: ScriptedBackend, **settings: Any) -> list[Tensor | None]:
+    pool = WorkerPool(backend, PoolSettings(1, **settings), lambda: b"", clock=lambda: backend.now)
+    return pool.exchange(4, lambda units: torch.zeros(1), [slice(0, 1), slice(1, 2)])
+
+
+ONES = [torch.ones(1, dtype=torch.float64)] * 2
+
+
+@pytest.mark.parametrize(("plan", "seconds"), [("freezes", 30), ("never starts", 50), ("hangs", 20)])
+def test_a_worker_that_does_not_answer_is_waited_for_as_long_as_was_said(plan: str, seconds: float) -> None:
+    backend = ScriptedBackend(plan, "works")
+    assert evaluated_by(backend, silence=30.0, deadline=20.0 if plan == "hangs" else None) == ONES
+    assert len(backend.dismissed) == 1
+    assert seconds < backend.now < seconds + 8
+
+
+def test_time_in_which_the_leader_itself_was_stopped_is_not_silence() -> None:
+    backend = ScriptedBackend("works", seconds=3600.0)
+    assert evaluated_by(backend, silence=30.0) == ONES
+    backend = ScriptedBackend("freezes", "works", seconds=3600.0)
+    assert evaluated_by(backend, silence=30.0) == ONES
+    assert backend.now > 15 * 3600  # of each hour two seconds count
+    assert len(backend.dismissed) == 1
+
+
+def test_a_worker_that_computes_without_a_word_is_not_silent_but_may_be_late() -> None:
+    backend = ScriptedBackend("computes", "works")
+    assert evaluated_by(backend, silence=30.0, deadline=300.0) == ONES
+    assert 300 < backend.now < 320
+
+
+def test_a_deadline_is_for_the_evaluation_and_not_for_what_comes_before_it() -> None:
+    backend = ScriptedBackend("catches up")
+    assert evaluated_by(backend, deadline=20.0) == ONES
+    assert backend.now >= 100
+
+
+def test_what_a_silent_worker_was_at_can_be_left_out() -> None:
+    values = evaluated_by(ScriptedBackend("freezes", "works"), lost=DROP)
+    assert values == [None, ONES[0]]
+
+
+def test_a_block_that_costs_one_worker_after_the_other_ends_the_search() -> None:
+    backend = ScriptedBackend(*["freezes"] * 9)
+    with pytest.raises(engines.EvaluationFailed, match=r"3 workers .* block 0 .* generation 5: .* no sign of life"):
+        evaluated_by(backend, silence=30.0)
+    assert len(backend.dismissed) == 3
+
+
+def test_workers_that_never_begin_end_the_search() -> None:
+    backend = ScriptedBackend(*["never starts"] * 12)
+    with pytest.raises(engines.EvaluationFailed, match=r"11 workers were lost one after the other"):
+        evaluated_by(backend, lost=REISSUE)
+
+
+def test_a_process_that_is_stopped_shows_no_life_and_one_that_computes_does() -> None:
+    backend = ProcessBackend(threads=1)
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    worker = Worker(type("Connection", (), {"process": process, "cpu_seconds": None})())
+    try:
+        backend.shows_life(worker)
+        for_workers.wait_for(lambda: backend.shows_life(worker))
+        process.send_signal(signal.SIGSTOP)
+        for_workers.wait_for(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+        backend.shows_life(worker)
+        time.sleep(0.05)
+        assert not backend.shows_life(worker)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_beats_come_often_enough_and_cost_little() -> None:
+    assert beat_interval(30.0) == 1.0
+    assert beat_interval(1.0) == pytest.approx(0.2)
+    times = iter([0.0, 0.5, 100.0, 200.0, 201.0])
+    attention = Attention(2.0, lambda: next(times))
+    attention.begin()
+    assert [attention.look() for _ in range(2)] == [0.5, 2.5]
+    attention.begin()  # what was between two exchanges does not count
+    assert attention.look() == 3.5
+
+
+@pytest.mark.parametrize("settings", [{"silence": 0}, {"silence": float("inf")}, {"deadline": -1.0}], ids=str)
+@pytest.mark.parametrize("engine", [engines.pool, engines.ray])
+def test_limits_must_be_seconds(engine: Any, settings: dict[str, float]) -> None:
+    with pytest.raises(doxa.BadInput, match=f"{next(iter(settings))} must be a positive, finite number"):
+        engine(2, **settings)
