@@ -67,6 +67,13 @@ def answer(question: str, which: int | None = None, file: str | None = None) -> 
     return "\n\n".join(parts)
 
 
+def campaign_kinds() -> str:
+    """The kinds of cases that `doxa bench faults` knows."""
+    from doxa_bench.faults.kinds import KINDS
+
+    return table(("kind", "what is tried"), [(f"`{name}`", kind.asks) for name, kind in KINDS.items()], text_columns=2)
+
+
 def mnist_score(weight: float, score: str) -> str:
     """One test score of MNIST with its standard error over seeds."""
     from doxa_bench.tables import with_error
@@ -290,6 +297,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         answer,
         commands,
         cache,
+        campaign_kinds,
         cost,
         count,
         data_cards,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class BenchQuestion(NamedTuple):
-    """What is asked, and how long the answer takes on two cores, in words; its file has the same name."""
+    """What is asked, and how long the answer takes on two cores, in words; its file or folder has the same name."""
 
     asks: str
     takes: str
@@ -58,6 +58,10 @@ TABLE: dict[str, BenchQuestion] = {
     "search_faults": BenchQuestion(
         "What becomes of a search whose workers, or which itself, are killed, and how long does it take to go on?",
         "3 min; needs doxa[ray] for Ray",
+    ),
+    "faults": BenchQuestion(
+        "What is lost, silent or executed when processes are killed, disks fill up, and files and input are hostile?",
+        "10 min, or --minutes",
     ),
     "search_scaling": BenchQuestion(
         "What does a generation cost for so many workers and weights, in time, bytes and memory?",

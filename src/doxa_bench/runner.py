@@ -7,13 +7,13 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from doxa.errors import BadInput, did_you_mean
+from doxa.errors import BadInput, BrokenFile, did_you_mean
 from doxa.results import stamp, to_plain_json, write_text_atomic
 from doxa_bench.questions import TABLE
 from doxa_bench.settings import BenchSettings
@@ -69,9 +69,29 @@ def result_tables(name: str, result: BenchResult) -> list[BenchTable]:
     return importlib.import_module(f"doxa_bench.{name}").show(result)
 
 
+def result_path(folder: Path, name: str, device: str) -> Path:
+    """Where an answer is kept: a file named after its question."""
+    kind = device.partition(":")[0]
+    return folder / (f"{name}_{kind}.json" if TABLE[name].everywhere else f"{name}.json")
+
+
+def add_to_earlier(folder: Path | None, name: str, device: str) -> Callable[[BenchResult], BenchResult]:
+    """Adds what is counted now to what a file already holds of a question whose answers are counts."""
+    module = importlib.import_module(f"doxa_bench.{name}")
+    if folder is None or not hasattr(module, "add"):
+        raise BadInput(f"--add adds the counts of a campaign to those in --out FOLDER; got {name}, FOLDER {folder}")
+    path = result_path(folder, name, device)
+    if not path.exists():
+        return lambda result: result
+    try:
+        earlier = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BrokenFile(f"{path} cannot be added to ({error}); remove it, or leave --add out") from None
+    return lambda result: {**to_plain_json(module.add([earlier, result])), "complete": result["complete"]}
+
+
 def write_result(folder: Path, name: str, result: BenchResult) -> Path:
     """Keep an answer as a file named after its question."""
-    kind = result["settings"]["device"].partition(":")[0]
-    path = folder / (f"{name}_{kind}.json" if TABLE[name].everywhere else f"{name}.json")
+    path = result_path(folder, name, result["settings"]["device"])
     write_text_atomic(path, json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return path

@@ -15,12 +15,17 @@ def _discard(text: object) -> None:
 
 @dataclass(frozen=True)
 class BenchSettings:
-    """How long to measure, where, and which cases; `say` hears findings, `progress` what is going on meanwhile."""
+    """How long to measure, where, and which cases; `say` hears findings, `progress` what is going on meanwhile.
+
+    `seed` and `minutes` are for campaigns of random cases.
+    """
 
     rounds: int | None = None
     quick: bool = False
     device: str = "cpu"
     only: str = ""
+    seed: int = 0
+    minutes: float | None = None
     say: Callable[[object], None] = _discard
     progress: Callable[[object], None] = _discard
 

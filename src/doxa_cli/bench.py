@@ -42,6 +42,11 @@ def bench(
             "WORDS", "Measure only cases whose names contain one of these words, as in local,shared; without it, all."
         ),
     ] = "",
+    seed: Annotated[int, option("N", "Draw the random cases of a campaign from this seed.", default=True)] = 0,
+    minutes: Annotated[
+        float | None, option("N", "Let a campaign, such as faults, take so many minutes.", default="10")
+    ] = None,
+    add: Annotated[bool, flag("--add", "Add the counts of a campaign to those that --out already holds.")] = False,
     out: Annotated[
         Path | None,
         option(
@@ -57,6 +62,8 @@ def bench(
 
     What is compared is measured in turn, for many rounds of one run, with two threads on a CPU.
 
+    Of faults, --only takes kinds of cases, or one case, as in kills:7.
+
     When Ctrl-C ends it, what was measured is kept.
     """
     if not questions:
@@ -68,8 +75,8 @@ def bench(
 
     names = select_questions(questions, device)
     device_of(device)
-    settings = BenchSettings(rounds, quick, device, only, say, throttled(say))
-    results = {name: _measure(name, settings, out, say, show_tables=not as_json) for name in names}
+    settings = BenchSettings(rounds, quick, device, only, seed, minutes, say, throttled(say))
+    results = {name: _measure(name, settings, out, add, say, show_tables=not as_json) for name in names}
     if as_json:
         print_json(results)
     elif out is None:
@@ -87,14 +94,16 @@ def _list_questions(as_json: bool) -> None:
     )
 
 
-def _measure(name: str, settings: Any, out: Path | None, say: Say, show_tables: bool) -> dict[str, Any]:
+def _measure(name: str, settings: Any, out: Path | None, add: bool, say: Say, show_tables: bool) -> dict[str, Any]:
     """Measure; what was found is kept and shown even when it is not all."""
-    from doxa_bench.runner import measure_question, write_result
+    from doxa_bench.runner import add_to_earlier, measure_question, write_result
 
+    combine = add_to_earlier(out, name, settings.device) if add else None
     say(f"{name}: {TABLE[name].asks} ({TABLE[name].takes})")
     result: dict[str, Any] = {}
     try:
         for result in measure_question(name, settings):
+            result = result if combine is None else combine(result)
             if out is not None:
                 write_result(out, name, result)
     finally:

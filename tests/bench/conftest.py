@@ -29,6 +29,8 @@ from doxa_bench import (
     step_cost,
     time_to_accuracy,
 )
+from doxa_bench.faults import campaign
+from doxa_bench.faults.contract import Case, Outcome, Workshop
 
 TINY = "tiny"
 
@@ -47,6 +49,15 @@ def fake_job(job: tuple[str, str, int]) -> dict[str, Any]:
     scores = dict.fromkeys(("nll", "mlp_nll", "error", "mlp_error", "seconds"), float(split))
     p = [[0.2, 0.8], [0.7, 0.3]]
     return {"set": name, **scores, "labels": [1, 0], "probabilities": p, "mlp_probabilities": p}
+
+
+class SmallKind:
+    """Cases without any process, every second of which goes wrong."""
+
+    asks, share = "nothing", 1.0
+
+    def try_case(self, case: Case, workshop: Workshop) -> Outcome:
+        return Outcome({"kills": 1}, [("lost", "a thing")] * (case.number % 2))
 
 
 @pytest.fixture
@@ -90,6 +101,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         search_faults, "run_with_killed_workers", lambda case, kills: {**outcome, "seconds": [1.0] * kills}
     )
     monkeypatch.setattr(search_faults, "run_with_killed_leader", lambda kills: {**outcome, "seconds": [1.0] * kills})
+    monkeypatch.setattr(campaign, "KINDS", {"kills": SmallKind()})
     monkeypatch.setattr(search_scaling, "WIDTHS", {"cpu": (2, 4)})
     monkeypatch.setattr(search_scaling, "WORK", {"cpu": 20_000})
     monkeypatch.setattr(search_scaling, "growth_in_subprocess", lambda estimator, width, device: 1000 * width)

@@ -26,6 +26,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_page_asks_every_question() -> None:
     text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     own_page = {name for name, question in TABLE.items() if question.everywhere}
+    text += (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
     assert {*re.findall(r'answer\("(\w+)"\)', text)} == {*TABLE} - own_page
     text += (ROOT / "docs" / "cost.md").read_text(encoding="utf-8")
     text += (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")

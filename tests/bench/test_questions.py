@@ -23,7 +23,8 @@ RESULTS = Path(__file__).parents[2] / "results" / "bench"
 
 @pytest.mark.parametrize("name", TABLE)
 def test_a_question_is_a_file_that_begins_with_it(name: str) -> None:
-    docstring = ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8")))
+    file, folder = FOLDER / f"{name}.py", FOLDER / name / "__init__.py"
+    docstring = ast.get_docstring(ast.parse((file if file.exists() else folder).read_text(encoding="utf-8")))
     assert docstring is not None
     assert docstring.splitlines()[0] == TABLE[name].asks
 

@@ -1,0 +1,180 @@
+"""The campaign itself: every detector finds the fault that is planted for it, and all cases repeat."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doxa.errors import BadInput
+from doxa_bench import runner
+from doxa_bench.faults import campaign, kills
+from doxa_bench.faults.contract import Case, Outcome
+from doxa_bench.faults.jobs import Job
+from doxa_bench.faults.kinds import KINDS
+from doxa_bench.faults.shim import ERRORS, PHASES
+from doxa_bench.faults.workshop import LocalWorkshop
+
+
+@pytest.fixture(scope="module")
+def workshop() -> Iterator[LocalWorkshop]:
+    """One server for all tests, which finds the planted faults too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        with LocalWorkshop() as opened:
+            opened.run(Job("planted_faults:sleep_long", timeout=0.01))
+            yield opened
+
+
+def judged(workshop: LocalWorkshop, call: str, timeout: float = 20.0, **arguments: Any) -> list[str]:
+    outcome = Outcome()
+    ending = workshop.run(Job(f"planted_faults:{call}", arguments, timeout=timeout, audit=True, memory=500 << 20))
+    outcome.judge(ending, call)
+    return [problem for problem, _ in outcome.failures]
+
+
+def test_what_falls_over_runs_code_or_hangs_is_counted(workshop: LocalWorkshop, tmp_path: Path) -> None:
+    assert judged(workshop, "count", folder=str(tmp_path)) == []
+    assert judged(workshop, "fall_over") == ["tracebacks"]
+    assert judged(workshop, "print_traceback") == ["tracebacks"]
+    assert judged(workshop, "exit_as_a_fault") == ["faults"]
+    assert judged(workshop, "sleep_long", timeout=0.3) == ["hung"]
+    assert judged(workshop, "take_memory", megabytes=100) == []
+    assert judged(workshop, "take_memory", megabytes=2000) == ["hung"]
+    for how in ("process", "code", "pickle"):
+        assert "executed" in judged(workshop, "run_something", how=how), how
+
+
+def planted(flaw: str) -> kills.Task:
+    class Planted(kills.Task):
+        def job(self, folder: Path, workshop: Any, **more: Any) -> Job:
+            return Job(f"planted_faults:{self.call}", {"folder": str(folder / "run"), **self.arguments}, **more)
+
+    return Planted(f"planted {flaw or 'nothing'}", "count", {"flaw": flaw})
+
+
+def kill_at(workshop: LocalWorkshop, task: kills.Task, at: int, phase: str) -> list[tuple[str, str]]:
+    """What is found after a kill at a certain call."""
+    outcome, expected = Outcome(), kills.reference(task, workshop)
+    with workshop.folder() as folder:
+        ending = workshop.run(task.job(folder, workshop, fault={"root": str(folder), "at": at, "phase": phase}))
+        assert ending.exit == -signal.SIGKILL
+        kills.finish(task, folder, workshop, expected, outcome)
+    return outcome.failures
+
+
+@pytest.mark.parametrize(
+    ("flaw", "problem"),
+    [("", None), ("refuses", "lost"), ("remnant", "lost"), ("another file", "different"), ("another end", "different")],
+)
+def test_what_a_kill_loses_or_changes_is_counted(workshop: LocalWorkshop, flaw: str, problem: str | None) -> None:
+    task = planted(flaw)
+    calls = kills.reference(task, workshop).calls if flaw != "remnant" else 6
+    found = {p for at in range(2, calls + 1) for phase in PHASES for p, _ in kill_at(workshop, task, at, phase)}
+    assert found == ({problem} if problem else set())
+
+
+def test_a_checkpoint_that_is_gone_is_counted(workshop: LocalWorkshop) -> None:
+    """Removed before the next one is in its place: a kill in between loses what had been saved."""
+    outcome, found = Outcome(), []
+    for at in range(1, 10):
+        with workshop.folder() as folder:
+            fault = {"root": str(folder), "at": at, "phase": "after"}
+            ending = workshop.run(Job("planted_faults:save_badly", {"folder": str(folder / "run")}, fault))
+            kills._judge_saved(planted(""), ending, folder, {}, outcome)
+            found.append(len(outcome.failures))
+    assert found[-1] > 0
+
+
+def test_the_shim_meets_every_way_to_the_disk(workshop: LocalWorkshop) -> None:
+    with workshop.folder() as folder:
+        arguments = {"folder": str(folder / "run")}
+        all_calls = workshop.run(Job("planted_faults:count", arguments, {"root": str(folder)}))
+        assert all_calls.finished
+        assert all_calls.calls == 1 + 3 * 3  # the folder; each file is opened, written to and moved
+        assert [event for event, _, _ in all_calls.saved] == ["saving", "saved"] * 3
+        elsewhere = workshop.run(Job("planted_faults:count", arguments, {"root": str(folder / "other")}))
+        assert elsewhere.calls == 0
+    for action in ERRORS:
+        with workshop.folder() as folder:
+            fault = {"root": str(folder), "at": 3, "phase": "half", "action": action}
+            failed = workshop.run(Job("planted_faults:count", {"folder": str(folder / "run")}, fault))
+            assert failed.error is not None
+            assert failed.error["message"].startswith(f"[Errno {ERRORS[action]}]")
+
+
+def test_a_newly_started_process_is_killed_as_a_fork_is(workshop: LocalWorkshop) -> None:
+    with workshop.folder() as folder:
+        fault = {"root": str(folder), "at": 3, "phase": "half"}
+        ending = workshop.run(Job("planted_faults:count", {"folder": str(folder)}, fault, separate=True))
+        assert (ending.exit, ending.value) == (-signal.SIGKILL, None)
+        late = Job("planted_faults:sleep_long", signal_after=(int(signal.SIGTERM), 0.05), separate=True)
+        assert workshop.run(late).exit == -signal.SIGTERM
+
+
+def test_cases_repeat_and_kinds_take_turns() -> None:
+    assert Case(1, "kills", 7).rng().random() == Case(1, "kills", 7).rng().random()
+    assert Case(1, "kills", 7).rng().random() != Case(2, "kills", 7).rng().random()
+    assert campaign.select_cases("kills:7") == {"kills": 7}
+    assert campaign.select_cases("") == dict.fromkeys(KINDS)
+    with pytest.raises(BadInput, match="did you mean 'kills'"):
+        campaign.select_cases("kill")
+    with pytest.raises(BadInput, match="KIND:NUMBER"):
+        campaign.select_cases("kills:x")
+    wanted = dict.fromkeys(KINDS)
+    planned = list(campaign.next_cases(campaign.plan_cases(0, wanted, 2), dict.fromkeys(KINDS, 0.0)))
+    assert [case.kind for case in planned[: len(KINDS)]] == [*KINDS]
+    assert len({(case.kind, case.number) for case in planned}) == len(planned) == 2 * len(KINDS)
+
+
+def test_counts_of_several_runs_are_added(tmp_path: Path) -> None:
+    def run(seed: int) -> dict[str, Any]:
+        result: dict[str, Any] = {"kinds": {}, "failures": [], "seeds": [seed], "settings": {"device": "cpu"}}
+        outcome = Outcome({"kills": 3})
+        outcome.fail("lost", "a thing")
+        campaign.enter(result, Case(seed, "kills", 0), outcome, 0.5)
+        return {**result, "commit": f"c{seed}", "seconds": 10.0, "versions": {}, "device": "CPU", "complete": True}
+
+    total = campaign.add([campaign.add([run(0), run(1)]), run(2)])
+    assert total["seeds"] == [0, 1, 2]
+    assert total["seconds"] == 30.0
+    assert [one["commit"] for one in total["runs"]] == ["c0", "c1", "c2"]
+    assert total["kinds"]["kills"]["tried"] == {"kills": 9}
+    assert (total["kinds"]["kills"]["lost"], total["kinds"]["kills"]["cases"]) == (3, 3)
+    assert [failure["case"] for failure in total["failures"]] == ["kills:0"] * 3
+    runner.write_result(tmp_path, "faults", run(0))
+    combined = runner.add_to_earlier(tmp_path, "faults", "cpu")(run(1))
+    assert combined["kinds"]["kills"]["lost"] == 2
+    assert [table.title for table in runner.result_tables("faults", combined)][-1] == "Failures"
+    with pytest.raises(BadInput, match="--add"):
+        runner.add_to_earlier(tmp_path, "memory", "cpu")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_slice_of_the_campaign_finds_nothing(kind: str, workshop: LocalWorkshop) -> None:
+    result: dict[str, Any] = {"kinds": {}, "failures": []}
+    for number in SLICE.get(kind, (0, 1)):
+        case = Case(0, kind, number)
+        campaign.enter(result, case, campaign.try_case(KINDS[kind], case, workshop), 0.0)
+    assert result["failures"] == []
+    assert sum(result["kinds"][kind]["tried"].values()) > 0
+
+
+# Of kills, those of a fork and of an interpreter of its own.
+SLICE = {"kills": (1, 2, 4, 9)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the shim reads /proc")
+def test_the_server_ends_with_the_campaign() -> None:
+    with LocalWorkshop() as workshop:
+        workshop.run(Job("os:getpid"))
+        process = workshop._server.process if workshop._server else None
+    assert process is not None
+    assert process.poll() is not None
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
