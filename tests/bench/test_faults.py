@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sys
@@ -10,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from doxa.errors import BadInput
+from doxa.errors import BadInput, BrokenFile
+from doxa.storage import sealed
 from doxa_bench import runner
-from doxa_bench.faults import campaign, kills
+from doxa_bench.faults import campaign
 from doxa_bench.faults.contract import Case, Outcome
-from doxa_bench.faults.jobs import Job
-from doxa_bench.faults.kinds import KINDS
-from doxa_bench.faults.shim import ERRORS, PHASES
+from doxa_bench.faults.kinds import KINDS, damage, headers, kills
+from doxa_bench.faults.processes.jobs import Job
+from doxa_bench.faults.processes.shim import ERRORS, PHASES
 from doxa_bench.faults.workshop import LocalWorkshop
 
 
@@ -115,6 +118,59 @@ def test_a_newly_started_process_is_killed_as_a_fork_is(workshop: LocalWorkshop)
         assert (ending.exit, ending.value) == (-signal.SIGKILL, None)
         late = Job("planted_faults:sleep_long", signal_after=(int(signal.SIGTERM), 0.05), separate=True)
         assert workshop.run(late).exit == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("reader", "found"),
+    [("trusting", {"silent"}), ("clumsy", {"tracebacks"}), ("careful", set())],
+)
+def test_damage_that_nobody_notices_is_counted(
+    reader: str, found: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that ignores the seal, one that falls over it, and one that refuses what does not match."""
+    (tmp_path / "file").write_bytes(b"abc" + hashlib.sha256(b"abc").digest())
+
+    def ask(folder: Path) -> dict[str, str]:
+        try:
+            content = (folder / "file").read_bytes()
+        except FileNotFoundError:
+            raise BrokenFile("there is none") from None
+        if reader == "clumsy":
+            assert content[3:] == hashlib.sha256(content[:3]).digest()
+        if reader == "careful" and content[3:] != hashlib.sha256(content[:3]).digest():
+            raise BrokenFile("it is damaged")
+        return {"words": content.hex()}
+
+    monkeypatch.setitem(damage.ASKED, "planted", ask)
+    damages = damage.list_damages(tmp_path)
+    assert len(damages) == 1 + 2 * 35
+    done = damage.try_damages(str(tmp_path), "planted", damages, "0")
+    assert {problem for problem, _ in done["failures"]} == found
+    assert done["tried"]["flips"] == done["tried"]["truncations"] == 35
+    assert done["tried"].get("refused", 0) == (71 if reader == "careful" else 1)
+    assert damage.list_damages(tmp_path) == damages  # all of it is undone
+
+
+@pytest.mark.parametrize(("reader", "found"), [("trusting", "silent"), ("hungry", "hung"), ("clumsy", "tracebacks")])
+def test_hostile_headers_that_are_believed_are_counted(
+    reader: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(path: Path) -> None:
+        header, _ = headers.take_apart(path)
+        if reader == "hungry" and header["version"] != 1:
+            raise MemoryError
+        if reader == "clumsy":
+            assert header["version"] == 1
+
+    def make(folder: Path) -> Path:
+        (folder / "run").mkdir()
+        sealed.write(folder / "run" / "file.doxa", "planted", {"a": 1}, {"mean": torch.zeros(3)})
+        return folder / "run" / "file.doxa"
+
+    monkeypatch.setitem(headers.SUBJECTS, "planted", (make, ask))
+    done = headers.try_headers(str(tmp_path), "planted", "0", 30)
+    assert found in {problem for problem, _ in done["failures"]}
+    assert done["count"] == 30
 
 
 def test_cases_repeat_and_kinds_take_turns() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from doxa.errors import BadInput, did_you_mean
@@ -66,12 +67,12 @@ def select_cases(only: str) -> dict[str, int | None]:
 def plan_cases(seed: int, wanted: dict[str, int | None], rounds: int | None) -> dict[str, Iterator[Case]]:
     """The cases of every kind, one after the other."""
 
-    def numbers(number: int | None) -> Iterable[int]:
+    def cases(kind: str, number: int | None) -> Iterator[Case]:
         if number is not None:
-            return [number]
-        return itertools.count() if rounds is None else range(rounds)
+            return iter([Case(seed, kind, number)])
+        return map(partial(Case, seed, kind), itertools.count() if rounds is None else range(rounds))
 
-    return {kind: (Case(seed, kind, number) for number in numbers(number)) for kind, number in wanted.items()}
+    return {kind: cases(kind, number) for kind, number in wanted.items()}
 
 
 def next_cases(cases: dict[str, Iterator[Case]], spent: dict[str, float]) -> Iterator[Case]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from doxa.errors import BadInput
-from doxa_bench.faults.jobs import Ending, Job
+from doxa_bench.faults.processes.jobs import Ending, Job
 
 # What may be wrong with a case, each counted by itself. All of them are to be none.
 PROBLEMS = {

@@ -113,6 +113,7 @@ def find(folder: str, pool: bool, resume: bool = True) -> str:
 
 def play(folder: str, resume: bool = True) -> str:
     """Two agents of two kinds at a small bandit."""
+    torch.manual_seed(SEED)
     source = torch.Generator().manual_seed(SEED)
     contexts, pays = torch.randn(20, 2, generator=source), torch.rand(20, 2, generator=source)
     outcomes = bandits.play(

@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from doxa_bench.faults.jobs import Ending, Job
-from doxa_bench.faults.server import ForkServer
+from doxa_bench.faults.processes.jobs import Ending, Job
+from doxa_bench.faults.processes.server import ForkServer
 
 SLACK = 30  # seconds beyond a job's own limit
 

@@ -11,9 +11,9 @@ import sys
 import time
 from typing import Any
 
-from doxa_bench.faults.audit import watch_execution
-from doxa_bench.faults.jobs import Job
-from doxa_bench.faults.shim import Shim, original_write
+from doxa_bench.faults.processes.audit import watch_execution
+from doxa_bench.faults.processes.jobs import Job
+from doxa_bench.faults.processes.shim import Shim, original_write
 
 
 def work_and_exit(job: Job, reports: int) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 from doxa_bench.faults import work
 from doxa_bench.faults.compare import fingerprint, first_difference, remnants
 from doxa_bench.faults.contract import Case, Outcome, Workshop
-from doxa_bench.faults.jobs import Ending, Job
-from doxa_bench.faults.shim import PHASES, folder_digests
+from doxa_bench.faults.processes.jobs import Ending, Job
+from doxa_bench.faults.processes.shim import PHASES, folder_digests
 
 FIT = ["--batch-size", "16", "--net", "mlp:4", "--draws", "3", "--checkpoint-every", "1"]
 SEPARATE = 4  # each so manieth case is of newly started processes

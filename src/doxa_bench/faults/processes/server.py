@@ -16,11 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from doxa_bench.faults.child import work_and_exit
-from doxa_bench.faults.jobs import Ending, Job
+from doxa_bench.faults.processes.child import work_and_exit
+from doxa_bench.faults.processes.jobs import Ending, Job
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "COLUMNS": "100"}
-CHILD = "from doxa_bench.faults.child import main; main()"
+CHILD = "from doxa_bench.faults.processes.child import main; main()"
 SCREEN = 4000  # characters kept of what a job put on the screen
 PRELOADED = ("doxa", "doxa.bandits", "doxa.runs", "doxa.search", "doxa_cli.app", "doxa_bench.faults.work")
 
@@ -139,8 +139,8 @@ class ForkServer:
     """The server as seen from outside: jobs go in, endings come out."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        command = [sys.executable, "-c", "from doxa_bench.faults.server import main; main()"]
-        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+        command = [sys.executable, "-c", "from doxa_bench.faults.processes.server import main; main()"]
+        paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
         everything = {**os.environ, **ENVIRONMENT, **environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         self.process = subprocess.Popen(
             command,

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from doxa_bench.faults.contract import Kind
-from doxa_bench.faults.kills import Kills
+from doxa_bench.faults.kinds.damage import Damage
+from doxa_bench.faults.kinds.headers import Headers
+from doxa_bench.faults.kinds.kills import Kills
 
 KINDS: dict[str, Kind] = {
     "kills": Kills(),
+    "damage": Damage(),
+    "headers": Headers(),
 }
