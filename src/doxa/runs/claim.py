@@ -28,8 +28,8 @@ from doxa.runs.manifest import (
 )
 from doxa.runs.plan import Plan
 from doxa.storage.disk import is_temporary, sweep_temporaries
+from doxa.storage.json_text import canonical_json
 from doxa.storage.lock import LOCK
-from doxa.storage.sealed import canonical_json
 
 COMPARED_KEYS = {
     "data": "source",
