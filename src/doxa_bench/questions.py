@@ -63,6 +63,9 @@ TABLE: dict[str, BenchQuestion] = {
         "What is lost, silent or executed when processes are killed, disks fill up, and files and input are hostile?",
         "10 min, or --minutes",
     ),
+    "sealing_cost": BenchQuestion(
+        "What do seals, checks, locks and flushes add to a fit of a minute, and to opening a run of 100 MB?", "3 min"
+    ),
     "search_scaling": BenchQuestion(
         "What does a generation cost for so many workers and weights, in time, bytes and memory?",
         "3 min",

@@ -22,6 +22,7 @@ from doxa_bench import (
     prediction_cost,
     runner,
     scaling,
+    sealing_cost,
     search_cost,
     search_episodes,
     search_faults,
@@ -102,6 +103,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(search_faults, "run_with_killed_leader", lambda kills: {**outcome, "seconds": [1.0] * kills})
     monkeypatch.setattr(campaign, "KINDS", {"kills": SmallKind()})
+    monkeypatch.setattr(sealing_cost, "WIDTH", 4)
+    monkeypatch.setattr(sealing_cost, "EPOCHS", 2)
+    monkeypatch.setattr(sealing_cost, "LARGE_WIDTH", 4)
     monkeypatch.setattr(search_scaling, "WIDTHS", {"cpu": (2, 4)})
     monkeypatch.setattr(search_scaling, "WORK", {"cpu": 20_000})
     monkeypatch.setattr(search_scaling, "growth_in_subprocess", lambda estimator, width, device: 1000 * width)
