@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from doxa import BadInput, BrokenFile
-from doxa.storage import sealed
+from doxa.storage import reading, sealed
 from doxa.storage.reading import file_sha256, open_file
 from doxa.storage.sealed import VERSION, canonical_json, read, write
 from for_storage import forge, sealed_bytes
@@ -195,6 +195,17 @@ def test_no_flipped_byte_passes_a_known_digest(path: Path) -> None:
         content[i] ^= 1
         with pytest.raises(BrokenFile):
             read(path, KIND, sha256=digest)
+
+
+@pytest.mark.parametrize("large", [16, 1 << 30])
+def test_large_tensors_lie_in_memory_like_small_ones(large: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "LARGE", large)
+    numbers = torch.arange(700_001.0)  # more than is hashed at a time, and no whole number of pages
+    write(path, KIND, {}, {"a": numbers})
+    for digest in (None, file_sha256(path)):
+        loaded = read(path, KIND, digest)[1]["a"]
+        assert torch.equal(loaded, numbers)
+        assert torch.equal(loaded.clone().share_memory_().add_(1), numbers + 1)
 
 
 def test_a_file_that_is_whole_but_another_is_refused(path: Path) -> None:

@@ -89,7 +89,7 @@ class MeanField:
         if self.groups is not None and min(self.groups, default=0) < 0:
             raise BadInput(f"groups are {self.groups}; expected how many weights each has, from 0 up")
         require_random(self.random, layout)
-        if not bool((self.rho < torch.inf).all()):
+        if self.rho.numel() and not bool(self.rho.amax() < torch.inf):  # NaN is its own maximum, and below nothing
             raise BadInput("rho holds NaN or +infinity; expected numbers below it")
 
 

@@ -110,13 +110,17 @@ def _read_tensors(
     file: IO[bytes], path: Path, head: bytes, entries: Sequence[Entry], streams: Mapping[str, SealedRows], hashed: bool
 ) -> tuple[dict[str, Any], str]:
     """All tensors, but for rows that stay where they are, and the SHA-256 of the file if it is wanted."""
-    digest = hashlib.sha256(head if hashed else b"")
+    digest = hashlib.sha256(head) if hashed else None
     tensors: dict[str, Any] = {}
     for entry in entries:
-        tensors[entry.name] = streams[entry.name] if entry.name in streams else read_entry(file, path, entry)
-        for part in _byte_parts(tensors[entry.name]) if hashed else ():
-            digest.update(part)
-    return tensors, digest.hexdigest()
+        if entry.name not in streams:
+            tensors[entry.name] = read_entry(file, path, entry, digest)
+            continue
+        tensors[entry.name] = streams[entry.name]
+        if digest is not None:
+            for part in _byte_parts(streams[entry.name]):
+                digest.update(part)
+    return tensors, "" if digest is None else digest.hexdigest()
 
 
 def _parse_metadata(path: Path, metadata: Mapping[str, str]) -> tuple[str, str]:

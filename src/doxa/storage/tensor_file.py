@@ -15,7 +15,7 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
-from doxa.storage.reading import read_span
+from doxa.storage.reading import Digest, read_span
 
 LONGEST_HEADER = 100_000_000  # bytes, as in safetensors itself
 METADATA = "__metadata__"
@@ -82,13 +82,9 @@ def read_header(file: IO[bytes], path: Path) -> tuple[bytes, dict[str, str], lis
     return head, metadata, entries
 
 
-def read_entry(file: IO[bytes], path: Path, entry: Entry) -> Tensor:
-    """A tensor in fresh memory."""
-    return as_tensor(read_span(file, path, entry.start, entry.stop - entry.start), entry)
-
-
-def as_tensor(raw: Tensor, entry: Entry) -> Tensor:
-    """Bytes as the numbers that an entry says they are."""
+def read_entry(file: IO[bytes], path: Path, entry: Entry, digest: Digest | None = None) -> Tensor:
+    """A tensor in fresh memory; a digest is updated with its bytes."""
+    raw = read_span(file, path, entry.start, entry.stop - entry.start, digest)
     if entry.dtype == torch.bool and bool((raw > 1).any()):
         raise ValueError(f"{entry.name!r} holds a yes or no that is neither")
     return raw.view(entry.dtype).view(entry.shape)
