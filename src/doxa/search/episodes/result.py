@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from doxa.errors import BadInput, BrokenFile, DoxaError, require_whole
+from doxa.errors import BadInput, require_whole
 from doxa.random.keys import Key, seed_of
 from doxa.search.episodes.actions import TABLE as BOUNDS
 from doxa.search.episodes.actions import Bound, choose_actions
@@ -20,12 +20,12 @@ from doxa.search.episodes.environments import Environment, EnvironmentSpec
 from doxa.search.episodes.observation_normalizer import Normalise, NormalisedRecurrentNet, ObservationNormalizer
 from doxa.search.episodes.policy_network import PolicyBatch, PolicyNetwork
 from doxa.search.episodes.rollout import rollout
+from doxa.search.episodes.saved_policy import WHICH, SavedPolicy, decode_policy, require_sound
 from doxa.storage import sealed
 from doxa.weights.layout import module_mode
-from doxa.weights.saved_layout import decode_layout, encode_layout, require_same_net
+from doxa.weights.saved_layout import encode_layout, require_same_net
 
 KIND = "doxa.policy"
-WHICH = ("best", "mean")
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,14 @@ class Policy:
         return nn.Sequential(Normalise(weights.normalizer, weights.flat), net)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the policy to one file: safetensors with a JSON header and a SHA-256 over both."""
+        """Write the policy to one file: safetensors with a JSON header and a SHA-256 over both.
+
+        What `load_policy` would refuse, such as weights that are not finite, is refused here.
+        """
         env_spec, network = self.env_spec, self.network
         tensors: dict[str, Tensor] = {"scale": self.scale}
         counts: dict[str, int | None] = {}
+        normalizers = {name: self._select(name).normalizer for name in WHICH}
         for name in WHICH:
             weights = self._select(name)
             tensors[name] = weights.flat
@@ -104,6 +108,10 @@ class Policy:
             "trajectory": self.trajectory,
             "counts": counts,
         }
+        try:
+            require_sound({"best": self.best.flat, "mean": self.mean.flat, "scale": self.scale}, normalizers)
+        except ValueError as error:
+            raise BadInput(f"the policy cannot be saved: {error}") from None
         sealed.write(path, KIND, header, tensors)
 
     def _select(self, which: str) -> Weights:
@@ -157,46 +165,47 @@ def load_policy(
     An environment that was made by a function, and a bound that is not of doxa.search.episodes, must be given again.
     """
     header, tensors = sealed.read(path, KIND)
-    try:
-        layout = decode_layout(header["layout"])
-        buffers = {k.removeprefix("buffers."): t for k, t in tensors.items() if k.startswith("buffers.")}
-        environment_name, longest, bound_name = header["environment"], int(header["longest"]), header["bound"]
-        device = next((p.device for p in net.parameters()), torch.device("cpu"))
-        stored: dict[str, Any] = {
-            **{name: _load_weights(name, header["counts"][name], tensors, device) for name in WHICH},
-            "scale": tensors["scale"].to(device),
-            "solved": bool(header["solved"]),
-            "trajectory": list(header["trajectory"]),
-        }
-        if any(t.shape != (layout.size,) for t in (stored["best"].flat, stored["mean"].flat, stored["scale"])):
-            raise ValueError("the weights do not fit the layout")
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, DoxaError):
-            raise
-        raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: {error!r}") from None
-    require_same_net(path, layout, buffers, net)
-    if environment is None and not isinstance(environment_name, str):
-        raise BadInput(f"the policy in {path} acts in an environment that a function made: pass environment=")
-    if environment is None and ":" in environment_name:  # gymnasium would import what stands before it
-        raise BadInput(
-            f"the environment {environment_name!r} of the policy in {path} names a module, and no file may have one "
-            f"imported: pass environment={environment_name!r}, if you trust it"
-        )
-    if bound is None and bound_name not in BOUNDS:
+    saved = decode_policy(path, header, tensors)
+    require_same_net(path, saved.layout, saved.buffers, net)
+    device = next((p.device for p in net.parameters()), torch.device("cpu"))
+    environment = _stored_environment(path, saved) if environment is None else environment
+    if bound is None and saved.bound not in BOUNDS:
         raise BadInput(f"the policy in {path} bounds its actions in a way of its own: pass bound=")
-    env_spec = EnvironmentSpec(environment_name if environment is None else environment, longest)
+    env_spec = EnvironmentSpec(environment, saved.longest)
+    _require_observations(path, saved, env_spec)
     with torch.no_grad(), module_mode(net, training=False):
         network = PolicyNetwork(net, env_spec.observation_shape, env_spec.output_count)
     # Which weights were searched is the file's to say, whatever is frozen in the net that it is loaded for.
-    network.layout, network.initial_weights = layout, stored["mean"].flat.to(network.initial_weights)
-    network.buffers = {k: b.to(device) for k, b in buffers.items()}
-    return Policy(**stored, env_spec=env_spec, network=network, bound=BOUNDS[bound_name] if bound is None else bound)
-
-
-def _load_weights(name: str, count: int | None, tensors: Mapping[str, Tensor], device: Any) -> Weights:
-    normalizer = (
-        None
-        if count is None
-        else ObservationNormalizer(int(count), tensors[f"{name}.seen"], tensors[f"{name}.squares"])
+    network.layout, network.initial_weights = saved.layout, saved.weights["mean"].to(network.initial_weights)
+    network.buffers = {k: b.to(device) for k, b in saved.buffers.items()}
+    return Policy(
+        **{name: Weights(saved.weights[name].to(device), saved.normalizers[name]) for name in WHICH},
+        scale=saved.scale.to(device),
+        solved=saved.solved,
+        trajectory=saved.trajectory,
+        env_spec=env_spec,
+        network=network,
+        bound=BOUNDS[str(saved.bound)] if bound is None else bound,
     )
-    return Weights(tensors[name].to(device), normalizer)
+
+
+def _stored_environment(path: str | PathLike[str], saved: SavedPolicy) -> str:
+    """The name of the environment that a file has, if it may be made by its name."""
+    if saved.environment is None:
+        raise BadInput(f"the policy in {path} acts in an environment that a function made: pass environment=")
+    if ":" in saved.environment:  # gymnasium would import what stands before it
+        raise BadInput(
+            f"the environment {saved.environment!r} of the policy in {path} names a module, and no file may have one "
+            f"imported: pass environment={saved.environment!r}, if you trust it"
+        )
+    return saved.environment
+
+
+def _require_observations(path: str | PathLike[str], saved: SavedPolicy, env_spec: EnvironmentSpec) -> None:
+    """Refuse statistics of other observations than the environment's."""
+    for name, normalizer in saved.normalizers.items():
+        if normalizer is not None and tuple(normalizer.mean.shape) != tuple(env_spec.observation_shape):
+            raise BadInput(
+                f"the policy in {path} has seen observations of shape {tuple(normalizer.mean.shape)} ({name}), but the "
+                f"environment's are {tuple(env_spec.observation_shape)}; pass the environment it was searched in"
+            )
