@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -520,18 +519,6 @@ def test_no_home_no_cache_and_no_locale_are_no_trouble(locale: str, tmp_path: Pa
     changes = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     assert outcome(tmp_path, XDG_CACHE_HOME=str(blocked), **changes)[0] == "True"
     assert outcome(tmp_path, XDG_CACHE_HOME="", HOME=str(blocked), **changes)[0] == "True"
-
-
-@compiled
-def test_a_cache_that_others_can_write_to_is_shunned(tmp_path: Path) -> None:
-    """What lies in it would be run."""
-    folder = tmp_path / "doxa" / "native"
-    folder.mkdir(parents=True)
-    folder.chmod(0o777)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o777
-    assert outcome(tmp_path, TMPDIR=str(tmp_path))[0] == "True"
-    assert not list(folder.iterdir())
-    assert not list(tmp_path.glob("doxa-native-*")), "the temporary folder goes with the process"
 
 
 def test_words_in_the_source_change_no_fingerprint() -> None:

@@ -7,8 +7,8 @@ by ctypes, and lets go of its lock on the way.
 Nobody has tried the compiler that is met here. So the library is asked known questions before it is used, and one that
 answers wrongly is as good as none: the next flags are tried, then the next compiler. It is kept under a name made of
 all that its bits depend on, source, compiler, flags and processor, and checkpoints hold that name: who goes on with a
-run on other kernels is told that bits may differ. A folder that others may write to is not used, for what lies in it
-will be run.
+run on other kernels is told that bits may differ. A folder in which others may put something is not used, for what lies
+in it will be run.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ import os
 import platform
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from doxa.errors import BadInput
+from doxa.storage.cache import cache_folder, find_intruder, is_private, make_private
 
 SOURCE = Path(__file__).with_name("flat.c")
 # -ffast-math would reorder sums that must not be, and flush denormal numbers to zero in the whole process; some
@@ -197,12 +200,14 @@ def _build(folder: Path, compiler: str, version: bytes, flags: tuple[str, ...]) 
     inputs = [source, compiler.encode(), version, " ".join(flags).encode(), _processor()]
     name = f"flat-{hashlib.sha256(b'|'.join(inputs)).hexdigest()[:20]}.so"
     target, digest_file = folder / name, folder / f"{name}.sha256"
-    if not (_is_private(target) and _is_private(digest_file) and digest_file.read_text() == _digest(target)):
+    if not (is_private(target) and is_private(digest_file) and digest_file.read_text() == _digest(target)):
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             built, built_digest = Path(scratch) / name, Path(scratch) / digest_file.name
             command = [compiler, *flags, "-o", str(built), str(SOURCE), "-lm"]
             subprocess.run(command, capture_output=True, check=True, timeout=300)
             built_digest.write_text(_digest(built))
+            built.chmod(0o700)  # whatever the umask: what others could have written to is not believed
+            built_digest.chmod(0o600)
             built.replace(target)  # atomic: another process finds all of it or nothing
             built_digest.replace(digest_file)
     return target
@@ -221,25 +226,23 @@ def _digest(path: Path) -> str:
 def _folders() -> Iterator[Path]:
     """The user's cache, if it is the user's alone; then a temporary folder, which goes when the process does."""
     try:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(base) / "doxa" / "native"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if _is_private(folder):
-            yield folder
-    except (OSError, RuntimeError):
+        folder = (cache_folder() / "native").resolve()
+        intruder = find_intruder(folder)
+        if intruder is None:
+            make_private(folder)
+            if is_private(folder):
+                yield folder
+        else:
+            warnings.warn(
+                f"compiled kernels cannot be kept in {folder}, as {intruder}; they are compiled at each start. Give "
+                "the folder to yourself alone (chmod go-w), or set XDG_CACHE_HOME to one that is yours",
+                stacklevel=2,
+            )
+    except (OSError, BadInput):
         pass
     temporary = tempfile.mkdtemp(prefix="doxa-native-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     yield Path(temporary)
-
-
-def _is_private(path: Path) -> bool:
-    """Whether it is there, belongs to this user, and nobody else can write to it: what is in it will be run."""
-    try:
-        status = path.stat()
-    except OSError:
-        return False
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _processor() -> bytes:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from doxa.errors import BadInput
 
+ROOT_GROUP = 0
+
 
 def cache_folder() -> Path:
     """The folder; it need not exist."""
@@ -60,13 +62,15 @@ def find_intruder(folder: Path) -> str | None:
 
 
 def _is_alone_in(group_number: int) -> bool:
-    """Whether this user is all there is in a group, as where each has one of the same name; or root is."""
-    import grp
+    """Whether this user is all there is in a group, as where each has one of the same name; root does not count."""
+    import grp  # where there are groups
     import pwd
 
+    if group_number == ROOT_GROUP:
+        return True
     try:
         group, user = grp.getgrgid(group_number), pwd.getpwuid(os.geteuid())
     except KeyError:
-        return group_number == 0
+        return False
     is_own = group_number == user.pw_gid and group.gr_name == user.pw_name
-    return (is_own or group_number == 0) and not set(group.gr_mem) - {user.pw_name, "root"}
+    return is_own and not set(group.gr_mem) - {user.pw_name}
