@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from doxa_cli.options import Json, Quiet, argument
+from doxa_cli.options import Json, Quiet, argument, option
 from doxa_cli.plain_flags import PlainFlagsCommand, PlainFlagsGroup
 from doxa_cli.terminal import (
     NOTE_INTERVAL,
@@ -55,14 +55,22 @@ def list_cards(as_json: Json = False) -> None:
 
 
 @app.command(cls=PlainFlagsCommand)
-def get(name: Name, as_json: Json = False, quiet: Quiet = False) -> None:
-    """Fetch those files of a data set that are missing, and print where all of them are.
+def get(
+    name: Name,
+    timeout: Annotated[float, option("SECONDS", "Give up when nothing comes for so long.", default=True)] = 30.0,
+    deadline: Annotated[float, option("SECONDS", "Give up when a file takes so long in all.", default=True)] = 1800.0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fetch those files of a data set that are missing, verify them, and print where all of them are.
+
+    What has arrived of a file is kept, and the next call goes on from there.
 
     Example: doxa data get mnist
     """
     from doxa import data as room
 
-    paths = room.get(name, _fetch_progress(note_printer(quiet)))
+    paths = room.get(name, _fetch_progress(note_printer(quiet)), timeout, deadline)
     _print_paths(name, paths, as_json, quiet)
 
 
