@@ -89,7 +89,7 @@ def test_a_checkpoint_that_is_gone_is_counted(workshop: LocalWorkshop) -> None:
         with workshop.folder() as folder:
             fault = {"root": str(folder), "at": at, "phase": "after"}
             ending = workshop.run(Job("planted_faults:save_badly", {"folder": str(folder / "run")}, fault))
-            kills._judge_saved(planted(""), ending, folder, {}, outcome)
+            kills.judge_saved(planted(""), ending, folder, {}, outcome)
             found.append(len(outcome.failures))
     assert found[-1] > 0
 

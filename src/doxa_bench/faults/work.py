@@ -136,13 +136,17 @@ def play(folder: str, resume: bool = True) -> str:
     return digest(*(outcome.regret for outcome in outcomes))
 
 
-def fit_table(folder: str, table: str, options: list[str], resume: bool = True) -> dict[str, int]:
+def fit_command(folder: str, table: str, options: list[str]) -> list[str]:
+    """The words of `doxa fit` that begin a run in a folder, or go on with the one that is there."""
+    run = Path(folder) / "run"
+    resume = ["--resume"] if run.exists() and any(run.iterdir()) else []
+    return ["fit", table, "--target", "y", "--out", str(run), "--quiet", *options, *resume]
+
+
+def fit_table(folder: str, table: str, options: list[str]) -> dict[str, int]:
     """`doxa fit` as the console would, in this process; its exit code."""
     main = importlib.import_module("doxa_cli.app").main  # the console knows the benchmarks, not the other way round
-    run = Path(folder) / "run"
-    arguments = ["fit", table, "--target", "y", "--out", str(run), *options]
-    going_on = resume and run.exists() and any(run.iterdir())
-    return {"exit": main([*arguments, "--quiet", *(["--resume"] if going_on else [])])}
+    return {"exit": main(fit_command(folder, table, options))}
 
 
 def write_table(path: Path) -> None:

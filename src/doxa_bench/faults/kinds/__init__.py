@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from doxa_bench.faults.contract import Kind
 from doxa_bench.faults.kinds.damage import Damage
+from doxa_bench.faults.kinds.disks import Disks
 from doxa_bench.faults.kinds.headers import Headers
 from doxa_bench.faults.kinds.kills import Kills
+from doxa_bench.faults.kinds.signals import Signals
 
 KINDS: dict[str, Kind] = {
     "kills": Kills(),
     "damage": Damage(),
     "headers": Headers(),
+    "disks": Disks(),
+    "signals": Signals(),
 }

@@ -107,15 +107,17 @@ class Kills:
                 outcome.count("kills")
                 if separate:
                     outcome.count("kills of separately started processes")
-                _judge_saved(task, ending, folder, saved, outcome)
+                judge_saved(task, ending, folder, saved, outcome)
             finish(task, folder, workshop, expected, outcome)
         return outcome
 
 
-def choose_task(number: int) -> Task:
-    """The tasks in turn, the slow ones not every time."""
-    task = TASKS[number % len(TASKS)]
-    return TASKS[number // len(TASKS) % len(work.LEARNERS)] if task.rare and number // len(TASKS) % RARE else task
+def choose_task(number: int, rare: bool = True) -> Task:
+    """The tasks in turn, the slow ones not every time, or never."""
+    task, turn = TASKS[number % len(TASKS)], number // len(TASKS)
+    if task.rare and (turn % RARE or not rare):
+        return TASKS[turn % len(work.LEARNERS)]
+    return task
 
 
 def draw_kill(rng: random.Random, folder: Path, expected: Reference) -> dict[str, Any]:
@@ -135,7 +137,7 @@ def _judge_end(task: Task, ending: Ending, outcome: Outcome) -> None:
         outcome.fail("lost", f"{task.name} cannot go on after a kill: {words_of(ending)}")
 
 
-def _judge_saved(task: Task, ending: Ending, folder: Path, saved: dict[str, set[str]], outcome: Outcome) -> None:
+def judge_saved(task: Task, ending: Ending, folder: Path, saved: dict[str, set[str]], outcome: Outcome) -> None:
     """The checkpoints last put in place must still be there, under whatever name, or those that followed them."""
     for event, name, digest in ending.saved:
         if Path(name).name == CHECKPOINT:

@@ -11,17 +11,20 @@ from typing import Any
 class Job:
     """A call `module:function` with arguments that JSON knows, and what shall go wrong meanwhile.
 
+    With `command` it is the console instead, with these arguments, in an interpreter of its own that reports nothing.
+
     `fault` is for the shim; `signal_after` is a signal's number and seconds after the call began; `memory` is how many
     bytes it may take beyond what the process has. `separate` asks for a newly started interpreter, not a fork.
     """
 
-    call: str
+    call: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
     fault: dict[str, Any] | None = None
     signal_after: tuple[int, float] | None = None
     timeout: float = 60.0
     memory: int | None = None
     separate: bool = False
+    command: list[str] | None = None
     audit: bool = False  # whether code that is run, and processes that are started, are reported
 
     def to_json(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import select
@@ -22,7 +23,11 @@ from doxa_bench.faults.processes.jobs import Ending, Job
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "COLUMNS": "100"}
 CHILD = "from doxa_bench.faults.processes.child import main; main()"
 SCREEN = 4000  # characters kept of what a job put on the screen
-PRELOADED = ("doxa", "doxa.bandits", "doxa.runs", "doxa.search", "doxa_cli.app", "doxa_bench.faults.work")
+# With what these import only when it is needed, and every fork would import anew.
+PRELOADED = (
+    *("doxa", "doxa.bandits", "doxa.runs", "doxa.search", "doxa_cli.app", "doxa_bench.faults.work"),
+    *("doxa.report", "doxa.judge.evidence", "sklearn.impute", "sklearn.covariance", "typer._adapters"),
+)
 
 
 @dataclass
@@ -57,10 +62,10 @@ def run_job(job: Job) -> Ending:
     ending, start = Ending(), time.monotonic()
     ours, theirs = os.pipe()
     with tempfile.TemporaryFile() as screen:
-        process = _spawn(job, theirs, screen) if job.separate else _fork(job, ours, theirs, screen)
+        process = _spawn(job, theirs, screen) if job.separate or job.command is not None else _fork(job, ours, theirs, screen)
         os.close(theirs)
         try:
-            ending.exit = _attend(job, process, Reports(ours, ending))
+            ending.exit = _attend(job, process, Reports(ours, ending, begun=job.command is not None))
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process, signal.SIGKILL)
@@ -86,6 +91,8 @@ def _fork(job: Job, ours: int, theirs: int, screen: IO[bytes]) -> int:
 
 def _spawn(job: Job, theirs: int, screen: IO[bytes]) -> int:
     command = [sys.executable, "-c", CHILD, job.to_json(), str(theirs)]
+    if job.command is not None:
+        command = [sys.executable, "-m", "doxa_cli", *job.command]
     started = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=screen, stderr=screen, pass_fds=(theirs,), start_new_session=True
     )
@@ -122,7 +129,8 @@ def main() -> None:
     """Answer jobs, a line each, until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in PRELOADED:
-        __import__(name)
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     import torch
 
     torch.set_num_threads(1)

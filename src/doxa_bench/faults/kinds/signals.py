@@ -1,0 +1,63 @@
+"""Ctrl-C, SIGTERM and SIGHUP at any moment: what was learned is saved, and the same call goes on to the same bits."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from doxa_bench.faults import work
+from doxa_bench.faults.contract import Case, Outcome, Workshop
+from doxa_bench.faults.kinds.kills import (
+    Task,
+    choose_task,
+    finish,
+    has_succeeded,
+    judge_saved,
+    reference,
+    words_of,
+)
+from doxa_bench.faults.processes.jobs import Ending, Job
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+CONSOLE = 4  # each so manieth case of `doxa fit` is a console of its own
+STARTING = 3.0  # seconds in which a console imports what it needs
+
+
+class Signals:
+    """A signal to end, and the same call again."""
+
+    asks = "Ctrl-C, SIGTERM and SIGHUP at any moment; the exit code says which, and the same call goes on"
+    share = 1.5
+
+    def try_case(self, case: Case, workshop: Workshop) -> Outcome:
+        rng, outcome = case.rng(), Outcome()
+        task = choose_task(case.number, rare=False)
+        expected, number = reference(task, workshop), rng.choice(SIGNALS)
+        with workshop.folder() as folder:
+            console = "table" in task.arguments and rng.randrange(CONSOLE) == 0
+            moment = rng.uniform(0, expected.seconds + (STARTING if console else 0.0))
+            ending = workshop.run(_job(task, folder, workshop, (int(number), moment), console))
+            outcome.count(f"{number.name}{' to a console' if console else ''}")
+            outcome.judge(ending, f"{task.name} and {number.name}")
+            if not has_succeeded(ending):
+                outcome.count("ended by a signal")
+                _judge_exit(task, ending, number, outcome)
+            judge_saved(task, ending, folder, {}, outcome)
+            finish(task, folder, workshop, expected, outcome)
+        return outcome
+
+
+def _job(task: Task, folder: Path, workshop: Workshop, moment: tuple[int, float], console: bool) -> Job:
+    job = task.job(folder, workshop, signal_after=moment, fault={"root": str(folder)})
+    if not console:
+        return job
+    return Job(command=work.fit_command(**job.arguments), signal_after=moment)
+
+
+def _judge_exit(task: Task, ending: Ending, number: signal.Signals, outcome: Outcome) -> None:
+    """It ends as the signal says: with 128 and its number, or by it where nothing was to be saved yet."""
+    code = ending.value["exit"] if isinstance(ending.value, dict) else ending.exit
+    if code not in (128 + number, -number):
+        outcome.fail("lost", f"{task.name} ended with {code} after {number.name}: {words_of(ending)}")
+    elif code == 128 + number and not words_of(ending).strip():
+        outcome.fail("silent", f"{task.name} ended with {code} without a word")
