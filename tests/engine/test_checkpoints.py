@@ -142,6 +142,59 @@ def test_a_checkpoint_of_another_structure_is_broken(message: str, tmp_path: Pat
         fit(tmp_path, resume=True)
 
 
+TENSORS: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
+    "of another shape": ("training.rho", lambda t: t.flatten()),
+    "of another kind": ("training.rho", lambda t: t.double()),
+    "not a number": ("training.rho", lambda t: t * math.nan),
+    "infinite": ("training.mean", lambda t: t / 0),
+    "a moment": ("optimiser.0.mean", lambda t: t * math.nan),
+    "of the best epoch": ("collector.best.rho", lambda t: t[:0]),
+}
+
+
+@pytest.mark.parametrize("what", TENSORS)
+def test_a_checkpoint_with_tensors_that_mean_harm_is_broken(what: str, tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"validation": rows(), "patience": 3}
+    fit(tmp_path, epochs=1, **keys)
+    header, tensors = sealed.read(tmp_path / CHECKPOINT, "doxa.training")
+    name, harm = TENSORS[what]
+    tensors[name] = harm(tensors[name])
+    header = {k: v for k, v in header.items() if k not in ("format", "version")}
+    sealed.write(tmp_path / CHECKPOINT, "doxa.training", header, tensors)
+    with pytest.raises(BrokenFile, match=r"was written for another net|holds what has diverged"):
+        fit(tmp_path, resume=True, **keys)
+    del tensors[name]
+    sealed.write(tmp_path / CHECKPOINT, "doxa.training", header, tensors)
+    with pytest.raises(BrokenFile, match="the checkpoint has no"):
+        fit(tmp_path, resume=True, **keys)
+
+
+@pytest.mark.parametrize(
+    ("name", "harm"),
+    [
+        ("mean", lambda t: t.repeat(2)),
+        ("mean", lambda t: t * math.nan),
+        ("coordinate", lambda t: t / 0),
+        ("best", lambda t: t[:0]),
+        ("path", lambda t: t[:0]),
+        ("path", lambda t: t * math.nan),
+        ("optimiser.0.exp_avg", lambda t: t[None]),
+    ],
+)
+def test_a_checkpoint_of_a_search_that_means_harm_is_broken(
+    name: str, harm: Callable[[Tensor], Tensor], tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"checkpoint": tmp_path, "progress": False, "optimiser": torch.optim.Adam}
+    run = partial(search.minimise, search.functions.sphere, [1.0, 2.0], **options)
+    run(generations=1)
+    header, tensors = sealed.read(tmp_path / CHECKPOINT, "doxa.search")
+    tensors[name] = harm(tensors[name])
+    header = {k: v for k, v in header.items() if k not in ("format", "version")}
+    sealed.write(tmp_path / CHECKPOINT, "doxa.search", header, tensors)
+    with pytest.raises(BrokenFile, match=name.partition(".")[0]):
+        run(generations=3, resume=True)
+
+
 class Runaway(torch.optim.SGD):
     """Plain SGD, until it is told to put a number into all weights, or into what it remembers."""
 

@@ -240,7 +240,7 @@ def test_a_chain_that_was_broken_off_goes_on_to_the_same_bytes(on_disk: bool, tm
         with pytest.raises(Enough):
             run("cut", epochs, resume=True)
     run("cut", resume=True)
-    names = ["belief.doxa", "checkpoint.doxa"]
+    names = ["belief.doxa", "checkpoint-previous.doxa", "checkpoint.doxa"]
     assert sorted(p.name for p in (tmp_path / "cut").iterdir()) == [*names, *["samples-0.rows"] * on_disk]
     for name in names:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes()

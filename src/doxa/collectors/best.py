@@ -11,6 +11,7 @@ from torch import Tensor
 from doxa.contracts import Batch
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Beliefs, Collector, Gradient, State
+from doxa.engine.states import restore
 
 
 class BestCollector:
@@ -59,9 +60,13 @@ class BestCollector:
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         like = self.gradient.parameters[0].values
-        self.best_tensors = {
-            k.removeprefix("best."): t.to(like.device) for k, t in tensors.items() if k.startswith("best.")
-        }
-        self.nets_with_best = set(numbers.get("known", ()))
         inner_tensors = {k.removeprefix("inner."): t for k, t in tensors.items() if k.startswith("inner.")}
         self.inner.load(inner_tensors, numbers.get("inner", {}))
+        self.nets_with_best = set(numbers.get("known", ()))
+        self.best_tensors = {k.removeprefix("best."): t for k, t in tensors.items() if k.startswith("best.")}
+        if not self.nets_with_best <= {*range(len(like))}:
+            raise ValueError(f"known names nets that are not among {len(like)}")
+        if self.best_tensors or self.nets_with_best:
+            expected = {name: torch.empty_like(t, device="cpu") for name, t in self._tensors().items()}
+            restore(expected, self.best_tensors)
+            self.best_tensors = {name: t.to(like.device) for name, t in expected.items()}

@@ -164,7 +164,12 @@ class ChainCollector:
         return State(rows, numbers={"written": self.rows_written, "first": self.first, "sums": list(self.checksums)})
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        self.samples_in_memory = [] if "rows" not in tensors else [*tensors["rows"].to(self.values.device).unbind(0)]
+        rows = tensors.get("rows", self.values.new_empty(0, len(self.values), self.columns))
+        if rows.shape[1:] != (len(self.values), self.columns):
+            raise ValueError(f"rows have shape {tuple(rows.shape)}, not [·, {len(self.values)}, {self.columns}]")
+        if any(type(numbers[name]) is not int or numbers[name] < 0 for name in ("written", "first")):
+            raise ValueError("written and first must be numbers of rows and steps")
+        self.samples_in_memory = [*rows.to(self.values.device).unbind(0)]
         self.rows_written = numbers["written"]
         if (
             self.samples_in_memory or self.rows_written

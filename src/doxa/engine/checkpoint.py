@@ -144,9 +144,11 @@ class Checkpointer:
             self._require_same_settings(path, header["settings"])
             work.unpack(header, tensors)
             saved_with = header["versions"]
-        except BadInput:
+        except (BadInput, BrokenFile):
             raise
-        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError) as error:
+        except Diverged as error:
+            raise BrokenFile(f"{path} holds what has diverged, and cannot be gone on with: {error}") from error
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError, OverflowError) as error:
             raise BrokenFile(f"{path} was written by another version of Doxa ({error!r})") from error
         if saved_with != versions():
             warnings.warn(f"{path} was written by {saved_with}, this is {versions()}: bits may differ", stacklevel=5)

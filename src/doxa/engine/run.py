@@ -276,17 +276,14 @@ class Run:
         self.recording, self.monitor, self.reporter, self.contexts = None, None, None, iter(())
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        states: dict[str, State] = {name: part.state() for name, part in self.stateful_parts().items()}
-        trouble = state_trouble(self.gradient, self.problem.layout, self.required_monitor.resting(), states)
-        if trouble is not None:
-            raise Diverged(trouble)
+        states = self._sound_states()
         tensors = {f"{name}.{k}": t for name, state in states.items() for k, t in state.tensors.items()}
         layout = encode_layout(self.problem.layout)
         numbers = {name: dict(s.numbers) for name, s in states.items()}
         return {"layout": layout, "done": self.steps, "numbers": numbers}, tensors
 
     def unpack(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Go on where it was packed."""
+        """Go on where it was packed; Diverged, where nobody should."""
         header, tensors = translate_legacy(header, tensors, self.members.nets)
         if type(header["done"]) is not int or header["done"] < 0 or header["done"] % self.source.period:
             raise ValueError(f"done is {header['done']!r:.80}, not a number of steps")
@@ -295,6 +292,15 @@ class Run:
         for name in ("optimiser", "collector", "monitor"):
             self.stateful_parts()[name].load(select_prefix(tensors, f"{name}."), header["numbers"][name])
         self.steps = header["done"]
+        self._sound_states()
+
+    def _sound_states(self) -> dict[str, State]:
+        """What all parts remember, if it is something to go on with."""
+        states: dict[str, State] = {name: part.state() for name, part in self.stateful_parts().items()}
+        trouble = state_trouble(self.gradient, self.problem.layout, self.required_monitor.resting(), states)
+        if trouble is not None:
+            raise Diverged(trouble)
+        return states
 
 
 def schedule_values(schedules: Sequence[Schedule], moments: Sequence[Moment]) -> Tensor:

@@ -16,7 +16,13 @@ def restore(targets: Mapping[str, Tensor], tensors: Mapping[str, Tensor], prefix
     for name, tensor in targets.items():
         if prefix + name not in tensors:
             raise BrokenFile(f"the checkpoint has no {name!r}: it was written by another learner or optimiser")
-        tensor.copy_(tensors[prefix + name])
+        saved = tensors[prefix + name]
+        if (saved.shape, saved.dtype) != (tensor.shape, tensor.dtype):
+            raise BrokenFile(
+                f"the checkpoint's {name!r} is {saved.dtype} of shape {tuple(saved.shape)}, not {tensor.dtype} of "
+                f"shape {tuple(tensor.shape)}: it was written for another net, learner or optimiser"
+            )
+        tensor.copy_(saved)
 
 
 def select_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -122,13 +122,17 @@ class Minimisation:
         return {"lowest": self.lowest, "flat": self.flat_generations}, {"best": self.best, **path}
 
     def load(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        self.best, self.lowest, self.flat_generations = (
-            tensors["best"].to(self.search.mean),
-            header["lowest"],
-            header["flat"],
-        )
+        best, lowest, flat, mean = tensors["best"], header["lowest"], header["flat"], self.search.mean
+        path = tensors.get("path", mean[None])
+        if best.shape != mean.shape or path.dim() != 2 or path.shape[1:] != mean.shape or not len(path):
+            raise ValueError(f"best has shape {tuple(best.shape)} and path {tuple(path.shape)}, of {len(mean)} numbers")
+        if not bool(best.isfinite().all() and path.isfinite().all()):
+            raise ValueError("best and path must be finite")
+        if type(lowest) not in (int, float) or math.isnan(lowest) or type(flat) is not int:
+            raise ValueError("lowest must be a number, and flat a number of generations")
+        self.best, self.lowest, self.flat_generations = best.to(mean), lowest, flat
         if "path" in tensors and self.keeps_path:
-            self.path = list(tensors["path"].to(self.search.mean))
+            self.path = list(path.to(mean))
 
     def require_fit(self, path: Path, header: Mapping[str, Any]) -> None:
         """Refuse a file of a search over another number of coordinates."""

@@ -100,10 +100,11 @@ class SearchWork:
         return {"trajectory": self.resumable_search.trajectory, **header, **extra_header}, {**tensors, **extra_tensors}
 
     def unpack(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        if type(header["generation"]) is not int or header["generation"] < 0:
-            raise ValueError(f"generation is {header['generation']!r:.80}, not a number of generations")
         restore_search(self.resumable_search.search, header, tensors)
-        self.resumable_search.trajectory = header["trajectory"]
+        rows = header["trajectory"]
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or len(rows) != self.done:
+            raise ValueError(f"trajectory must be a list of {self.done} generations")
+        self.resumable_search.trajectory = rows
         self.resumable_search.load(header, tensors)
 
     def with_partial_result(self, error: Exception) -> Exception:

@@ -35,7 +35,8 @@ def pack_search(search: Search) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def restore_search(search: Search, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Put a search to where it was packed."""
+    """Put a search to where it was packed; what does not fit it is an error."""
+    _require_fit(search, header, tensors)
     generation_tensors = {k: t.to(search.mean) for k, t in tensors.items() if k.startswith("old.") or k == "larger"}
     states: dict[int, dict[str, Any]] = {}
     for name, value in (*tensors.items(), *header["optimiser"].items()):
@@ -60,3 +61,22 @@ def restore_search(search: Search, header: Mapping[str, Any], tensors: Mapping[s
             "larger": generation_tensors.get("larger"),
         }
     )
+
+
+def _require_fit(search: Search, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Refuse tensors of other shapes than the search's own, and numbers that are none."""
+    parameters = {"0": search.mean, "1": search.coordinate}
+    expected = {"mean": search.mean, "coordinate": search.coordinate}
+    for name, tensor in tensors.items():
+        if name.startswith(OPTIMISER):
+            index = name.removeprefix(OPTIMISER).partition(".")[0]
+            if tensor.dim():  # beside counts of steps, there is a number for each of the parameters
+                expected[name] = parameters[index]
+        if name in expected and tensor.shape != expected[name].shape:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}, not {tuple(expected[name].shape)}")
+        if (name in expected or name.startswith(OPTIMISER)) and not bool(tensor.isfinite().all()):
+            raise ValueError(f"{name} is not finite")
+    if type(header["generation"]) is not int or header["generation"] < 0:
+        raise ValueError(f"generation is {header['generation']!r:.80}, not a number of generations")
+    if type(header["rate"]) not in (int, float) or not 0 <= header["rate"] < float("inf"):
+        raise ValueError(f"rate is {header['rate']!r:.80}, not a rate")

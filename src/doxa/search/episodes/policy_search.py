@@ -176,8 +176,13 @@ class PolicySearch:
             name: ObservationNormalizer(count, tensors[f"{name}.mean"], tensors[f"{name}.squares"])
             for name, count in header["counts"].items()
         }
+        shape = torch.Size(self.env_spec.observation_shape)
+        if any({n.mean.shape, n.squares.shape} != {shape} for n in normalizers.values()):
+            raise ValueError(f"statistics of observations must have shape {tuple(shape)}")
         self.normalizer, self.solved, self.best_return = normalizers.get("sight"), header["solved"], header["highest"]
         if "best" in tensors:
+            if tensors["best"].shape != self.search.mean.shape:
+                raise ValueError(f"best has shape {tuple(tensors['best'].shape)}, of {len(self.search.mean)} weights")
             self.best = Weights(tensors["best"].to(self.search.mean), normalizers.get("best"))
 
     def require_fit(self, path: Path, header: Mapping[str, Any]) -> None:

@@ -62,7 +62,9 @@ def run_job(job: Job) -> Ending:
     ending, start = Ending(), time.monotonic()
     ours, theirs = os.pipe()
     with tempfile.TemporaryFile() as screen:
-        process = _spawn(job, theirs, screen) if job.separate or job.command is not None else _fork(job, ours, theirs, screen)
+        process = (
+            _spawn(job, theirs, screen) if job.separate or job.command is not None else _fork(job, ours, theirs, screen)
+        )
         os.close(theirs)
         try:
             ending.exit = _attend(job, process, Reports(ours, ending, begun=job.command is not None))
