@@ -198,7 +198,9 @@ def test_a_worker_that_is_told_of_a_later_generation_says_so_and_the_search_ends
         pool_that_receives(*connection.sent).exchange(5, no_evaluation, [slice(0, 1)])
 
 
-def test_actors_of_ray_find_the_same_bits_and_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actors_of_ray_find_the_same_bits_whatever_becomes_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ray = pytest.importorskip("ray")
     # Actors import what tests define.
     environment = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}
@@ -206,6 +208,12 @@ def test_actors_of_ray_find_the_same_bits_and_may_be_killed(tmp_path: Path, monk
     try:
         result = minimise(deadly_in(tmp_path, 2), [0.0, 0.0, 0.0], engine=engines.ray(2), **KEYS)
         fleet_means = fleet_by(for_workers.Killing(engines.ray(1, parts=4), (4,), for_workers.kill_actor))
+        (tmp_path / "frozen").mkdir()
+        freezes = for_workers.Afflicted(tmp_path / "frozen", "freezes", 1, os.getpid())
+        frozen = minimise(freezes, [0.0, 0.0, 0.0], engine=engines.ray(2, silence=1.0), **KEYS)
+        (tmp_path / "hung").mkdir()
+        hangs = for_workers.Afflicted(tmp_path / "hung", "hangs", 1, os.getpid())
+        hung = minimise(hangs, [0.0, 0.0, 0.0], engine=engines.ray(2, deadline=1.0), **KEYS)
         with pytest.raises(engines.EvaluationFailed, match="the oven is cold"):
             minimise(for_workers.raises, [1.0], engine=engines.ray(1), **KEYS)
         # What was written after the cluster was started cannot be imported there.
@@ -216,7 +224,10 @@ def test_actors_of_ray_find_the_same_bits_and_may_be_killed(tmp_path: Path, monk
     finally:
         ray.shutdown()
     assert len(list((tmp_path / "dead").iterdir())) >= 2
-    assert torch.equal(result.path, calm().path)
+    assert not for_workers.is_alive(int((tmp_path / "frozen" / "0").read_text()))
+    assert (tmp_path / "hung" / "0").exists()
+    for disturbed in (result, frozen, hung):
+        assert torch.equal(disturbed.path, calm().path)
     assert fleet_means == fleet_by(engines.in_process(parts=4))
 
 
