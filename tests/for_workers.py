@@ -90,7 +90,7 @@ class Afflicted:
         self.folder, self.how, self.times, self.leader = folder, how, times, leader
 
     def __call__(self, w: Tensor) -> Tensor:
-        if os.getpid() != self.leader and float(w[0]) > 0.9 and self._claim():
+        if os.getpid() != self.leader and float(sphere(w)) < 0.1 and self._claim():
             befall(self.how)
         return sphere(w)
 
@@ -109,10 +109,6 @@ def befall(how: str) -> None:
         time.sleep(3600)
     elif how == "exits":
         sys.exit(3)
-    elif how == "dies":
-        os._exit(3)
-    elif how == "interrupts":
-        raise KeyboardInterrupt
 
 
 class Endless:
@@ -148,6 +144,16 @@ def lead_orphans(folder: str) -> None:
     from doxa.search import engines, minimise
 
     minimise(Endless(Path(folder) / "marks"), [0.0], engine=engines.pool(2), size=8, generations=1, progress=False)
+
+
+def freezing_rank(folder: str) -> None:
+    """A search by ranks, of which the second stops itself when it has come near."""
+    from doxa.search import engines, minimise
+
+    torch.set_num_threads(1)
+    objective = Afflicted(Path(folder) / "marks", "freezes", 1, os.getpid() if os.environ["RANK"] == "0" else -1)
+    keys: dict[str, Any] = {"generations": 12, "size": 32, "checkpoint": Path(folder) / "run", "progress": False}
+    minimise(objective, [0.0, 0.0, 0.0], engine=engines.torchrun(timeout=2), **keys)
 
 
 def rows() -> tuple[Tensor, Tensor]:
@@ -216,7 +222,7 @@ def kill_actor(pool: Any) -> None:
 if __name__ == "__main__":
     import for_workers  # workers look for objectives where they can be imported from
 
-    if sys.argv[1] == "orphans":
-        for_workers.lead_orphans(sys.argv[2])
+    if sys.argv[1] in ("lead_orphans", "freezing_rank"):
+        getattr(for_workers, sys.argv[1])(sys.argv[2])
     else:
         ranked(sys.argv[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ import doxa
 import for_workers
 from doxa.search import engines, minimise
 from doxa.search.engines.attention import Attention, beat_interval
-from doxa.search.engines.follower import ANSWER, BEAT, EVALUATE, READY
+from doxa.search.engines.follower import ANSWER, ANSWERS, BEAT, EVALUATE, RAISED, READY, Follower
 from doxa.search.engines.pool import ProcessBackend
 from doxa.search.engines.worker_pool import DROP, REISSUE, PoolSettings, Worker, WorkerPool
 
@@ -59,24 +60,67 @@ def test_an_objective_that_hangs_is_ended_by_its_deadline(tmp_path: Path) -> Non
     assert (tmp_path / "marks" / "0").exists()
 
 
-@pytest.mark.parametrize(("how", "words"), [("exits", "SystemExit: 3"), ("interrupts", "KeyboardInterrupt")])
-def test_an_objective_that_ends_its_process_ends_the_search_at_once(how: str, words: str, tmp_path: Path) -> None:
-    with pytest.raises(engines.EvaluationFailed, match=rf"in generation \d+, block \d+ of the population: {words}"):
-        minimise(afflicted(tmp_path, how, 1000), START, engine=engines.pool(1), **KEYS)
+def test_an_objective_that_calls_sys_exit_ends_the_search_at_once(tmp_path: Path) -> None:
+    with pytest.raises(
+        engines.EvaluationFailed, match=r"in generation \d+, block \d+ of the population: SystemExit: 3"
+    ):
+        minimise(afflicted(tmp_path, "exits", 1000), START, engine=engines.pool(1), **KEYS)
     assert len(list((tmp_path / "marks").iterdir())) == 1
 
 
-def test_an_objective_that_ends_its_process_behind_python_s_back_ends_the_search_too(tmp_path: Path) -> None:
-    with pytest.raises(engines.EvaluationFailed, match=r"3 workers .* the last one ended by itself, exit code 3"):
-        minimise(afflicted(tmp_path, "dies", 1000), START, engine=engines.pool(1), **KEYS)
-    assert len(list((tmp_path / "marks").iterdir())) == 3
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), ValueError("the oven is cold")], ids=repr)
+def test_whatever_an_objective_raises_in_a_worker_is_told(error: BaseException) -> None:
+    def fails(units: slice) -> Tensor:
+        raise error
+
+    class Connection:
+        def __init__(self) -> None:
+            self.sent: list[Any] = []
+
+        def recv(self) -> Any:
+            return (ANSWERS, 4, []) if self.sent else (EVALUATE, 4, 0)
+
+        def send(self, message: Any) -> None:
+            self.sent.append(message)
+
+    connection = Connection()
+    Follower(connection).exchange(4, fails, [slice(0, 1)])
+    kind, generation, block, (name, _) = connection.sent[0]
+    assert (kind, generation, block, name) == (RAISED, 4, 0, type(error).__name__)
+
+
+def test_a_rank_that_stands_still_ends_the_others_with_a_word_and_they_go_on_from_there(tmp_path: Path) -> None:
+    (tmp_path / "marks").mkdir()
+    with socket.socket() as server:
+        server.bind(("localhost", 0))
+        port = server.getsockname()[1]
+    environment = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port), "WORLD_SIZE": "2", **importing()}
+    command = [sys.executable, for_workers.__file__, "freezing_rank", str(tmp_path)]
+    ranks = [subprocess.Popen(command, env={**environment, "RANK": str(k)}, stderr=subprocess.PIPE) for k in (0, 1)]
+    try:
+        _, words = ranks[0].communicate(timeout=100)
+        assert ranks[1].poll() is None
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.communicate()
+    assert ranks[0].returncode == 1
+    assert "another rank has died, stands still, or took more than timeout=2 s longer" in words.decode()
+    assert (tmp_path / "run" / "checkpoint.doxa").exists()
+    keys = {**KEYS, "checkpoint": tmp_path / "run", "resume": True}
+    assert torch.equal(minimise(for_workers.sphere, START, engine=engines.in_process(16), **keys).path, undisturbed())
+
+
+def importing() -> dict[str, str]:
+    """An environment in which a process finds what tests define."""
+    paths = [str(Path(for_workers.__file__).parent), *sys.path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 
 def test_workers_end_when_their_leader_is_killed_even_those_that_are_frozen(tmp_path: Path) -> None:
     (tmp_path / "marks").mkdir()
-    paths = [str(Path(for_workers.__file__).parent), *sys.path]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
-    leader = subprocess.Popen([sys.executable, for_workers.__file__, "orphans", str(tmp_path)], env=environment)
+    command = [sys.executable, for_workers.__file__, "lead_orphans", str(tmp_path)]
+    leader = subprocess.Popen(command, env=importing())
     try:
         for_workers.wait_for(lambda: len(list((tmp_path / "marks").iterdir())) == 2)
         pids = [int(path.name) for path in (tmp_path / "marks").iterdir()]
@@ -126,6 +170,8 @@ class ScriptedBackend:
             return [(READY, -1, -1, None)]
         if script.plan in ("freezes", "computes"):
             return []
+        if script.plan == "exits" and asked:
+            return [None]
         if script.plan == "hangs":
             return [(BEAT, *asked[0][1:], self.now - script.asked_at) if asked else idle]
         if script.plan == "catches up" and self.now < 100:
@@ -137,7 +183,7 @@ class ScriptedBackend:
         return bool(worker.connection.plan == "computes")
 
     def exit_reason(self, worker: Worker) -> str | None:
-        return None
+        return "exit code 3"
 
     def dismiss(self, worker: Worker) -> None:
         self.dismissed.append(worker)
@@ -192,6 +238,13 @@ def test_a_block_that_costs_one_worker_after_the_other_ends_the_search() -> None
     with pytest.raises(engines.EvaluationFailed, match=r"3 workers .* block 0 .* generation 5: .* no sign of life"):
         evaluated_by(backend, silence=30.0)
     assert len(backend.dismissed) == 3
+
+
+def test_a_block_at_which_every_worker_ends_itself_ends_the_search() -> None:
+    with pytest.raises(
+        engines.EvaluationFailed, match=r"3 workers .* block 0 .*: the last one ended by itself, exit co"
+    ):
+        evaluated_by(ScriptedBackend(*["exits"] * 9))
 
 
 def test_workers_that_never_begin_end_the_search() -> None:

@@ -77,7 +77,7 @@ class FollowingSearch(Protocol):
 
 
 class EvaluationFailed(DoxaError, RuntimeError):
-    """The objective raised an error; the search stands where it stood before the generation.
+    """The objective raised an error, or nobody is left to evaluate it; the search stands before the generation.
 
     `found` holds what a function's or a policy's search had come to.
     """

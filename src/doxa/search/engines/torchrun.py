@@ -19,6 +19,7 @@ from doxa.errors import BadInput, require_positive, require_whole
 from doxa.search.engines.contract import (
     CopySearch,
     Evaluate,
+    EvaluationFailed,
     Exchange,
     OutOfStep,
     describe_error,
@@ -31,9 +32,9 @@ from doxa.search.engines.contract import (
 class Torchrun:
     """Every rank runs the whole search, evaluates its share of each generation, and hears what the others found.
 
-    Values are all that travels. When a rank dies the others notice within `timeout` seconds and end too; torchrun
-    starts all of them again (--max-restarts), and with a checkpoint of every generation and resume=True they go on
-    where they were. Rank 0 alone writes. Results are the same for any number of ranks.
+    Values are all that travels. When a rank dies, or stands still, the others notice within `timeout` seconds and end
+    too; torchrun starts all of them again (--max-restarts), and with a checkpoint of every generation and resume=True
+    they go on where they were. Rank 0 alone writes. Results are the same for any number of ranks.
     """
 
     timeout: float = field(default=30.0, compare=False)
@@ -57,13 +58,18 @@ class Torchrun:
         rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         wait = timedelta(seconds=self.timeout)
         # The agent's store outlives a restart: what the last life left there must not be taken for this one's.
-        agent_store = TCPStore(
-            os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=_hosts_store(rank), timeout=wait
-        )
-        store = PrefixStore(f"doxa/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", agent_store)
-        dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=wait)
         try:
-            yield RankExchange(rank, world_size).exchange
+            agent_store = TCPStore(
+                os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=_hosts_store(rank), timeout=wait
+            )
+            store = PrefixStore(f"doxa/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", agent_store)
+            dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=wait)
+        except RuntimeError as error:
+            raise EvaluationFailed(
+                f"the {world_size} ranks did not find one another within timeout={self.timeout:g} s: {error}"
+            ) from error
+        try:
+            yield RankExchange(rank, world_size, self.timeout).exchange
         finally:
             dist.destroy_process_group()
 
@@ -79,6 +85,7 @@ class RankExchange:
 
     rank: int
     world_size: int
+    timeout: float = 30.0
 
     def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
         """Evaluate every so-manieth block, and gather the rest from ranks that stand at the same place."""
@@ -91,7 +98,14 @@ class RankExchange:
                 error_here = k, *describe_error(error)
                 break
         from_ranks: list[Any] = [None] * self.world_size
-        dist.all_gather_object(from_ranks, (values_here, error_here, (generation, _digest(evaluate, blocks))))
+        try:
+            dist.all_gather_object(from_ranks, (values_here, error_here, (generation, _digest(evaluate, blocks))))
+        except RuntimeError as error:
+            raise EvaluationFailed(
+                f"another rank has died, stands still, or took more than timeout={self.timeout:g} s longer than this "
+                f"one in generation {generation + 1}: {error}. Nothing was changed by this generation; where "
+                "evaluations take long, give engines.torchrun a longer timeout"
+            ) from error
         _require_same_state([state for _, _, state in from_ranks])
         errors = [rank_error for _, rank_error, _ in from_ranks if rank_error is not None]
         if errors:
