@@ -103,7 +103,8 @@ class ScoreFunction:
         )
         self.norms = has_batch_norm(problem.net)
         self.buffers = {k: b.clone() for k, b in problem.buffers.items()}
-        self.noise = {s.name: "search" if s.random else "search, point" for s in problem.layout.slots}
+        # Asked of an estimator that nothing is evaluated with: a search that was finished starts none.
+        self.noise = first.estimator.start(self._evaluator(0, by_row=True)).noise
         self.net_metrics: list[dict[str, float]] = [{} for _ in fleet]
         self.pending_results: list[
             GenerationResult
@@ -196,20 +197,22 @@ class ScoreFunction:
     def _estimator(self, net: int, distribution: SearchDistribution, batch: EvaluationBatch) -> GradientEstimator:
         estimator = self.estimators[net]
         if estimator is None:
-            learner, objective = self.fleet[net], self.fleet[net].objective
+            objective = self.fleet[net].objective
             weights = self.problem.layout.weights(distribution.mean)
             output = call(self.problem.net, weights, {k: b.clone() for k, b in batch.buffers.items()}, batch.x)
-            evaluator = PopulationEvaluator(
-                self.problem,
-                self.populations[net],
-                objective,
-                objective.by_row(output.to(distribution.mean.dtype), batch.y),
-                self.problem.uses.supports_vmap,
-                self.engine.parts,
-            )
-            estimator = self.estimators[net] = learner.estimator.start(evaluator)
-            self.noise = estimator.noise
+            evaluator = self._evaluator(net, objective.by_row(output.to(distribution.mean.dtype), batch.y))
+            estimator = self.estimators[net] = self.fleet[net].estimator.start(evaluator)
         return estimator
+
+    def _evaluator(self, net: int, by_row: bool) -> PopulationEvaluator:
+        return PopulationEvaluator(
+            self.problem,
+            self.populations[net],
+            self.fleet[net].objective,
+            by_row,
+            self.problem.uses.supports_vmap,
+            self.engine.parts,
+        )
 
     def _gradients(self) -> list[tuple[Tensor, Tensor]]:
         return [
