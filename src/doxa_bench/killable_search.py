@@ -29,6 +29,7 @@ from doxa.search.engines.contract import CopySearch, Engine, Exchange
 SIZE, DIMENSION = 32, 100
 WORKERS, SECONDS = 2, 0.02  # an evaluation before it is calm
 START = 3.0
+SILENCE = 3.0  # seconds after which a worker counts as frozen
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,9 @@ def make_engine(name: str) -> Engine:
     """One by its name, with two workers that have a thread each."""
     makers: dict[str, Any] = {
         "in_process": lambda: engines.in_process(parts=16),
-        "pool": lambda: engines.pool(WORKERS),
-        "torchrun": lambda: engines.torchrun(timeout=20),
-        "ray": lambda: engines.ray(WORKERS),
+        "pool": lambda: engines.pool(WORKERS, silence=SILENCE),
+        "torchrun": lambda: engines.torchrun(timeout=15),
+        "ray": lambda: engines.ray(WORKERS, silence=SILENCE),
     }
     built_engine: Engine = makers[name]()
     return built_engine

@@ -56,8 +56,8 @@ TABLE: dict[str, BenchQuestion] = {
         everywhere=True,
     ),
     "search_faults": BenchQuestion(
-        "What becomes of a search whose workers, or which itself, are killed, and how long does it take to go on?",
-        "3 min; needs doxa[ray] for Ray",
+        "What becomes of a search whose workers, or which itself, are killed or frozen, and how long until it goes on?",
+        "13 min; needs doxa[ray] for Ray",
     ),
     "faults": BenchQuestion(
         "What is lost, silent or executed when processes are killed, disks fill up, and files and input are hostile?",

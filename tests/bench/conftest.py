@@ -99,9 +99,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = {"bits": "0", "generations": [1], "recovered": [0.5]}
     monkeypatch.setattr(search_faults, "run_undisturbed", lambda: outcome)
     monkeypatch.setattr(
-        search_faults, "run_with_killed_workers", lambda case, kills: {**outcome, "seconds": [1.0] * kills}
+        search_faults, "run_with_lost_workers", lambda engine, how, times: {**outcome, "seconds": [1.0] * times}
     )
-    monkeypatch.setattr(search_faults, "run_with_killed_leader", lambda kills: {**outcome, "seconds": [1.0] * kills})
+    for name in ("run_with_killed_leader", "run_with_frozen_leader"):
+        monkeypatch.setattr(search_faults, name, lambda times: {**outcome, "seconds": [1.0] * times})
     monkeypatch.setattr(campaign, "KINDS", {"kills": SmallKind()})
     monkeypatch.setattr(sealing_cost, "WIDTH", 4)
     monkeypatch.setattr(sealing_cost, "EPOCHS", 2)

@@ -129,3 +129,20 @@ def test_a_search_that_is_killed_comes_to_the_same_bits(monkeypatch: pytest.Monk
     assert comparison["kills"] == 1
     assert comparison["lost"] == comparison["twice"] == 0
     assert comparison["worst"] > 0
+
+
+def test_a_search_one_of_whose_workers_is_frozen_comes_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_faults, "GENERATIONS", 40)
+    counts = search_faults.measure_case(search_faults.CASES["pool frozen"], 1, search_faults.run_undisturbed())
+    assert counts["same"]
+    assert counts["freezes"] == 1
+    assert counts["hung"] == counts["lost"] == counts["left_behind"] == 0
+
+
+def test_a_search_that_stands_still_is_counted_as_hung(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_faults, "PATIENCE", 0.1)
+    case = search_faults.CASES["pool frozen"]
+    counts = search_faults.measure_case(case, 1, {"bits": ""})
+    assert counts["hung"] == 1
+    assert not counts["same"]
+    assert search_faults.show({"cases": {"pool frozen": counts}, "missing": {}})[0].rows[0][2] == "1"
