@@ -124,7 +124,7 @@ def test_a_fleet_outlives_a_worker_killed_during_any_of_its_nets() -> None:
 def test_processes_start_side_by_side_however_long_their_copies_are_and_can_be_let_go_at_once() -> None:
     backend = ProcessBackend(threads=1)
     workers = [backend.start_worker(bytes(1 << 24)) for _ in range(2)]
-    assert all(worker.connection.channel.is_unsent for worker in workers)
+    assert all(worker.connection.channel.unsent for worker in workers)
     backend.stop_workers(workers)
     assert not any(worker.connection.process.is_alive() for worker in workers)
 
@@ -143,8 +143,11 @@ class ScriptedBackend:
     def start_worker(self, copy: bytes) -> Worker:
         return Worker(None)
 
-    def send(self, worker: Worker, message: Any) -> None:
+    def send(self, workers: Sequence[Worker], message: Any) -> None:
         self.sent.append(message)
+
+    def unsent(self, worker: Worker) -> int:
+        return 0
 
     def receive(self, workers: Sequence[Worker], timeout: float) -> list[tuple[Worker, Any]]:
         return [(workers[0], self.messages.popleft())]

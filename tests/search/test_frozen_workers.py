@@ -24,7 +24,7 @@ from doxa.search import engines, minimise
 from doxa.search.engines.attention import Attention, beat_interval
 from doxa.search.engines.follower import ANSWER, ANSWERS, BEAT, EVALUATE, RAISED, READY, Follower
 from doxa.search.engines.pool import ProcessBackend
-from doxa.search.engines.worker_pool import DROP, REISSUE, PoolSettings, Worker, WorkerPool
+from doxa.search.engines.worker_pool import DROP, MAX_UNSENT, REISSUE, PoolSettings, Worker, WorkerPool
 
 START, KEYS = [0.0, 0.0, 0.0], {"generations": 12, "size": 32, "progress": False}
 SILENCE = 1.0
@@ -148,14 +148,18 @@ class ScriptedBackend:
 
     def __init__(self, *plans: str, seconds: float = 1.0) -> None:
         self.now, self.seconds, self.plans, self.dismissed = 0.0, seconds, list(plans), list[Worker]()
+        self.behind_until = 0.0
 
     def start_worker(self, copy: bytes) -> Worker:
         return Worker(Scripted(self.plans.pop(0)))
 
-    def send(self, worker: Worker, message: Any) -> None:
-        if message[0] == EVALUATE:
+    def send(self, workers: Sequence[Worker], message: Any) -> None:
+        for worker in workers if message[0] == EVALUATE else ():
             worker.connection.asked.append(message)
             worker.connection.asked_at = self.now
+
+    def unsent(self, worker: Worker) -> int:
+        return MAX_UNSENT + 1 if self.now < self.behind_until else 0
 
     def receive(self, workers: Sequence[Worker], timeout: float) -> list[tuple[Worker, Any]]:
         self.now += self.seconds
@@ -225,6 +229,13 @@ def test_a_worker_that_computes_without_a_word_is_not_silent_but_may_be_late() -
 def test_a_deadline_is_for_the_evaluation_and_not_for_what_comes_before_it() -> None:
     backend = ScriptedBackend("catches up")
     assert evaluated_by(backend, deadline=20.0) == ONES
+    assert backend.now >= 100
+
+
+def test_the_search_waits_for_a_worker_for_which_too_much_is_held() -> None:
+    backend = ScriptedBackend("works")
+    backend.behind_until = 100.0
+    assert evaluated_by(backend) == ONES
     assert backend.now >= 100
 
 

@@ -58,9 +58,9 @@ class LeaderChannel:
         self.incoming = bytearray()
 
     @property
-    def is_unsent(self) -> bool:
-        """Whether something is still to be sent."""
-        return bool(self.outgoing)
+    def unsent(self) -> int:
+        """Bytes that are still to be sent."""
+        return sum(len(part) for part in self.outgoing)
 
     def post(self, content: bytes) -> None:
         """Send a message, now or as the worker reads."""

@@ -123,10 +123,15 @@ class RayBackend:
         actor: Any = self.actor_class.remote(self.threads)
         return Worker(RayConnection(actor, actor.start.remote(copy)))
 
-    def send(self, worker: Worker, message: Message) -> None:
-        call = worker.connection.actor.deliver.remote(message)
-        if message[0] == EVALUATE:
-            worker.connection.pending = call
+    def send(self, workers: Sequence[Worker], message: Message) -> None:
+        content = self.ray.put(message) if len(workers) > 1 else message  # once: what goes to many may be large
+        for worker in workers:
+            call = worker.connection.actor.deliver.remote(content)
+            if message[0] == EVALUATE:
+                worker.connection.pending = call
+
+    def unsent(self, worker: Worker) -> int:
+        return 0  # what is on its way is in Ray's store, which keeps what does not fit into memory on disk
 
     def receive(self, workers: Sequence[Worker], timeout: float) -> list[tuple[Worker, Message | None]]:
         by_call = self._calls(workers)

@@ -78,8 +78,13 @@ class ProcessBackend:
         self._post(worker, copy)
         return worker
 
-    def send(self, worker: Worker, message: Message) -> None:
-        self._post(worker, pickle.dumps(message))
+    def send(self, workers: Sequence[Worker], message: Message) -> None:
+        content = pickle.dumps(message)  # once: what goes to many may be large
+        for worker in workers:
+            self._post(worker, content)
+
+    def unsent(self, worker: Worker) -> int:
+        return int(worker.connection.channel.unsent)
 
     def _post(self, worker: Worker, content: bytes) -> None:
         worker.connection.channel.post(content)
@@ -87,7 +92,7 @@ class ProcessBackend:
 
     def _watch_for_room(self, worker: Worker) -> None:
         channel = worker.connection.channel
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if channel.is_unsent else 0)
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if channel.outgoing else 0)
         if self.selector.get_key(channel.socket).events != events:
             self.selector.modify(channel.socket, events, worker)
 

@@ -20,6 +20,7 @@ from doxa.search.engines.follower import ANSWERS, BEAT, EVALUATE, OUT_OF_STEP, R
 REISSUE, DROP = "reissue", "drop"
 MAX_DEATHS_PER_WORKER = 10  # deaths of each worker without an answer of any, after which it is no accident
 MAX_LOSSES_PER_BLOCK = 3  # workers that did not answer, though nobody killed them, when asked for the same block
+MAX_UNSENT = 1 << 26  # bytes held for a worker that is behind, before the search waits for it
 LOOK_PER_BEAT = 2.0  # of a longer gap between two looks no more counts as silence, in beats
 
 Message = tuple[Any, ...]
@@ -53,8 +54,12 @@ class WorkerBackend(Protocol):
         """Start one with its copy of the search."""
         ...
 
-    def send(self, worker: Worker, message: Message) -> None:
-        """Say something; one that is dead does not hear it."""
+    def send(self, workers: Sequence[Worker], message: Message) -> None:
+        """Say something to some; one that is dead does not hear it."""
+        ...
+
+    def unsent(self, worker: Worker) -> int:
+        """Bytes of what was said to one that are held here until it listens."""
         ...
 
     @property
@@ -152,7 +157,7 @@ class WorkerPool:
                 self._start_worker(copy)
         exchanging = Exchanging(generation, deque(range(len(blocks))))
         self.attention.begin()
-        while len(exchanging.values) < len(blocks):
+        while len(exchanging.values) < len(blocks) or any(map(self._is_far_behind, self.workers)):
             self._give_out(exchanging)
             messages = self.backend.receive(self.workers, self.beat)
             self.attention.look()
@@ -163,9 +168,12 @@ class WorkerPool:
                     self._handle_message(worker, message, exchanging)
             self._replace_unanswering(exchanging)
         answers = [exchanging.values[k] for k in range(len(blocks))]
-        for worker in self.workers:
-            self.backend.send(worker, (ANSWERS, generation, answers))
+        self.backend.send(self.workers, (ANSWERS, generation, answers))
         return [None if part is None else torch.from_numpy(part.copy()) for part in answers]
+
+    def _is_far_behind(self, worker: Worker) -> bool:
+        """Whether more waits for one than may: answers of local perturbations are as large as the weights."""
+        return self.backend.unsent(worker) > MAX_UNSENT
 
     def _start_worker(self, copy: bytes) -> None:
         worker = self.backend.start_worker(copy)
@@ -176,7 +184,7 @@ class WorkerPool:
         for worker in self.workers:
             if worker.ready and worker.block is None and exchanging.pending:
                 worker.block, worker.busy_seconds = exchanging.pending.popleft(), 0.0
-                self.backend.send(worker, (EVALUATE, exchanging.generation, worker.block))
+                self.backend.send([worker], (EVALUATE, exchanging.generation, worker.block))
 
     def _handle_message(self, worker: Worker, message: Message, exchanging: Exchanging) -> None:
         kind, message_generation, block, content = message
