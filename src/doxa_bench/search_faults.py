@@ -94,7 +94,11 @@ def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
             continue
         settings.progress(f"{name}: {times} times")
         result["cases"][name] = counts = measure_case(case, times, undisturbed)
-        settings.say(f"{name}: {counts}")
+        worst = f", worst {counts['worst']:.1f} s" if "worst" in counts else ""
+        settings.say(
+            f"{name}: {counts[case.times_name]} {case.times_name}, hung: {counts['hung']}, lost: {counts['lost']}, "
+            f"same bits: {counts['same']}{worst}"
+        )
         yield result
 
 

@@ -21,7 +21,7 @@ REISSUE, DROP = "reissue", "drop"
 MAX_DEATHS_PER_WORKER = 10  # deaths of each worker without an answer of any, after which it is no accident
 MAX_LOSSES_PER_BLOCK = 3  # workers that did not answer, though nobody killed them, when asked for the same block
 MAX_UNSENT = 1 << 26  # bytes held for a worker that is behind, before the search waits for it
-LOOK_PER_BEAT = 2.0  # of a longer gap between two looks no more counts as silence, in beats
+GAP = 2.0  # beats: of a longer gap between two looks no more counts as silence
 
 Message = tuple[Any, ...]
 
@@ -147,7 +147,7 @@ class WorkerPool:
         self.loss_times: deque[float] = deque()  # when those were lost that nobody stands in for yet
         self.recovered: list[float] = []  # seconds from a loss to another that is ready
         self.beat = beat_interval(settings.silence, settings.deadline)
-        self.attention = Attention(LOOK_PER_BEAT * self.beat, clock)
+        self.attention = Attention(GAP * self.beat, clock)
 
     def exchange(self, generation: int, evaluate: Evaluate, blocks: Sequence[slice]) -> list[Tensor | None]:
         """Give blocks to whoever is free until each has been evaluated, or dropped; then tell everyone."""
@@ -250,7 +250,7 @@ class WorkerPool:
         unheard = now - worker.heard_at
         if deadline is not None and worker.block is not None and worker.busy_seconds + unheard > deadline:
             return f"took longer than its deadline of {deadline:g} s: does the objective hang there?"
-        if unheard > LOOK_PER_BEAT * self.beat and self.backend.shows_life(worker):
+        if unheard > GAP * self.beat and self.backend.shows_life(worker):
             worker.lived_at = now
         allowed = silence if worker.has_beaten else max(silence, self.backend.start_seconds)
         if now - worker.lived_at > allowed:
