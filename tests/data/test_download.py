@@ -499,6 +499,27 @@ download(file, Path({str(target)!r}), say, allow_loopback_http=True)
     assert left(tmp_path) == ["a"]
 
 
+def test_kill_before_the_file_is_put_in_place_leaves_its_part_alone(
+    file: File, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def kill(source: Path, target: Path) -> None:
+        if target == tmp_path / "a":
+            raise SystemExit
+        replace(source, target)
+
+    server.answers["/a"] = lambda handler: send_range(handler, CONTENT, len(CONTENT))
+    with monkeypatch.context() as patch:
+        patch.setattr("doxa.data.part.os.replace", kill)
+        with pytest.raises(SystemExit):
+            download(file, tmp_path / "a")
+    assert left(tmp_path) == ["a.part"]
+    server.requests.clear()
+    assert download(file, tmp_path / "a").read_bytes() == CONTENT
+    assert (server.requests, left(tmp_path)) == ([], ["a"])
+
+
 def test_full_disk_is_said_and_taken_up(file: File, server: Server, tmp_path: Path) -> None:
     # A limit on the size of files stands in for the end of the disk: it strikes in the middle of a block.
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)

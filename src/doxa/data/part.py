@@ -85,9 +85,8 @@ class Part:
         """Give it its name, in one step, once all of it is on the disk."""
         with explain_write_errors(self.target):
             os.fsync(self._descriptor)
+            self._note.unlink(missing_ok=True)  # first: who is killed in between leaves nothing that is never looked at
             os.replace(self.path, self.target)
-        with suppress(OSError):
-            self._note.unlink()
 
     def _remove(self) -> None:
         for path in (self.path, self._note):
