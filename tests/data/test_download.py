@@ -333,6 +333,29 @@ def test_connection_cut_at_every_place_is_taken_up_there(server: Server, tmp_pat
         (tmp_path / "a").unlink()
 
 
+def test_connection_cut_at_every_place_before_the_first_byte_is_made_again(server: Server, tmp_path: Path) -> None:
+    content = bytes(range(40))
+    known = small(server, content)
+    answer = b'HTTP/1.0 200 OK\r\nServer: x\r\nETag: "one"\r\nContent-Length: 40\r\n\r\n'
+    for place in range(len(answer) + 1):
+        cuts = iter([answer[:place]])
+
+        def cut(handler: BaseHTTPRequestHandler, cuts=cuts) -> None:
+            beginning = next(cuts, None)
+            if beginning is None:
+                send_range(handler, content, 100)
+            else:
+                handler.wfile.write(beginning)
+
+        server.answers["/a"] = cut
+        if answer[:place].endswith(b"Length: 4"):  # this beginning of an answer is another answer
+            refused(known, tmp_path, "the server announces 4 bytes, expected 40")
+        assert download(known, tmp_path / "set" / "a").read_bytes() == content
+        assert left(tmp_path) == ["a"]
+        (tmp_path / "set" / "a").unlink()
+        (tmp_path / "set").rmdir()
+
+
 def test_a_few_bytes_on_each_connection_come_together_over_several_calls(server: Server, tmp_path: Path) -> None:
     content = bytes(range(40))
     known = small(server, content)

@@ -119,7 +119,7 @@ def test_proxy_that_refuses_is_said(
 
         asked = pool.submit(answer)
         with pytest.raises(BrokenFile, match=r"https://example\.org/a could not be fetched: "):
-            download(File("set/a", "https://example.org/a", 1, "0" * 64), tmp_path / "a", timeout=5)
+            download(File("set/a", "https://example.org/a", 1, "0" * 64), tmp_path / "a", timeout=0.5)
         assert asked.result(10).startswith(b"CONNECT example.org:443 HTTP/1.")
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 REDIRECTIONS = 5  # followed, each to https again
 REDIRECTING = (301, 302, 303, 307, 308)
+BROKEN = (ConnectionResetError, BrokenPipeError, http.client.BadStatusLine)  # before the answer had begun
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -155,6 +156,8 @@ def _ask(
     except (OSError, http.client.HTTPException, ValueError) as error:
         deadline.remaining()
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(reason, BROKEN):
+            raise CutShort(f"the connection broke: {_describe(reason)}") from error
         raise NotSent(_silent(timeout) if isinstance(reason, TimeoutError) else _describe(reason)) from error
 
 
