@@ -42,18 +42,6 @@ def test_processes_under_umask_002_compile_once(tmp_path: Path) -> None:
     assert (library_file.stat().st_mtime_ns, library_file.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
 
 
-@compiled
-def test_temporary_kernels_go_with_their_process(tmp_path: Path) -> None:
-    cache = tmp_path / "c"
-    make_private(cache)
-    cache.chmod(0o777)
-    library_file, notes = start_process(cache)
-    assert "compiled kernels cannot be kept" in notes
-    assert library_file.parent.parent == tmp_path
-    assert [path.name for path in tmp_path.iterdir()] == ["c"]
-    assert list(cache.iterdir()) == []
-
-
 class Starts:
     """Looks for kernels as a process does when it starts, with a compiler that brings the library it has already."""
 
@@ -90,6 +78,19 @@ class Starts:
 @pytest.fixture
 def start(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Starts:
     return Starts(tmp_path_factory.mktemp("compiler"), monkeypatch)
+
+
+@compiled
+@pytest.mark.usefixtures("start")
+def test_temporary_kernels_go_with_their_process(tmp_path: Path) -> None:
+    cache = tmp_path / "c"
+    make_private(cache)
+    cache.chmod(0o777)
+    library_file, notes = start_process(cache)
+    assert "compiled kernels cannot be kept" in notes
+    assert library_file.parent.parent == tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+    assert list(cache.iterdir()) == []
 
 
 def mode(path: Path) -> int:
