@@ -17,7 +17,8 @@ from doxa.errors import BadInput, BrokenFile
 from doxa.judge import findings
 from doxa.posteriors.divergence import kl
 from doxa.predict import sweep
-from doxa.storage.sample_store import SampleStore, SealedRows
+from doxa.storage.sample_store import SampleStore
+from doxa.storage.sealed_rows import SealedRows
 from doxa.weights.layout import lay_out, untrained_tensors
 
 SLOTS = (("1.running_mean", (5,)), ("1.running_var", (5,)))

@@ -20,7 +20,8 @@ from doxa.engine.contracts import Beliefs, CollectorSetup, Gradient, State
 from doxa.errors import BadInput, BrokenFile, require_share, require_whole
 from doxa.posteriors.samples import Samples
 from doxa.random.philox import Stream
-from doxa.storage.sample_store import SampleStore, blocks
+from doxa.storage.rows import blocks
+from doxa.storage.sample_store import SampleStore
 from doxa.weights.layout import learning_flags
 
 STAGED_NUMBERS = {"cpu": 1 << 18, "cuda": 1 << 20}  # numbers that wait in memory before they are written

@@ -14,7 +14,8 @@ from doxa.contracts import Draw
 from doxa.errors import BadInput
 from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random.keys import Key
-from doxa.storage.sample_store import JoinedRows, SampleRows, SampleStore, blocks
+from doxa.storage.rows import JoinedRows, SampleRows, blocks
+from doxa.storage.sample_store import SampleStore
 from doxa.weights.layout import Layout
 from doxa.weights.probe import Uses
 

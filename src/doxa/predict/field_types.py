@@ -9,7 +9,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from doxa.contracts import Likelihood, Posterior, Prior
 from doxa.predict.rooms import room_of
-from doxa.storage.sample_store import ROW_SOURCES, SampleRows
+from doxa.storage.rows import SampleRows
+from doxa.storage.sample_store import ROW_SOURCES
 
 LARGEST = 1 << 1023  # whole number that is one of floating point too
 

@@ -10,36 +10,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 import torch
 from torch import Tensor
 
 from doxa.errors import BadInput, BrokenFile, require_whole
-from doxa.storage.reading import file_stamp, read_span
+from doxa.storage.reading import read_span
+from doxa.storage.rows import JoinedRows, require_within
+from doxa.storage.sealed_rows import SealedRows
 
 MAGIC, VERSION = b"doxarows", 1
 HEADER = struct.Struct("<8sI4sQ8sI")  # magic, version, dtype, columns, which store it is, CRC-32 of these
 START = 64  # of the first row
 CHECKSUM = struct.Struct("<I")  # behind each row: the CRC-32 of the store, the row's number and its bytes
 DTYPES = {b"F64": torch.float64, b"F32": torch.float32, b"F16": torch.float16, b"BF16": torch.bfloat16}
-BLOCK = 1 << 18  # numbers that are read at a time
-
-
-class SampleRows(Protocol):
-    """Rows that are read when they are asked for."""
-
-    @property
-    def columns(self) -> int: ...
-
-    @property
-    def dtype(self) -> torch.dtype: ...
-
-    def __len__(self) -> int: ...
-
-    def read(self, start: int, stop: int) -> Tensor:
-        """Rows `start` to `stop` in fresh memory, [stop − start, columns]."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -149,7 +134,7 @@ class SampleStore:
 
     def read(self, start: int, stop: int) -> Tensor:
         """Rows `start` to `stop` in fresh memory, each checked."""
-        _require_within(start, stop, len(self))
+        require_within(start, stop, len(self))
         with self._open_checked("rb") as file:
             raw = read_span(file, self.path, START + start * self._row_size, (stop - start) * self._row_size)
         records = raw.view(stop - start, self._row_size)
@@ -193,72 +178,7 @@ class SampleStore:
         return file
 
 
-@dataclass(frozen=True)
-class SealedRows:
-    """Rows inside a file whose SHA-256 was checked as it was opened; `stamp` tells whether it is still that file."""
-
-    path: Path
-    start: int  # in bytes
-    count: int
-    columns: int
-    dtype: torch.dtype
-    stamp: tuple[int, ...]
-
-    def __len__(self) -> int:
-        return self.count
-
-    def read(self, start: int, stop: int) -> Tensor:
-        """Rows `start` to `stop` in fresh memory."""
-        _require_within(start, stop, self.count)
-        size = self.columns * self.dtype.itemsize
-        try:
-            with open(self.path, "rb") as file:
-                if file_stamp(file) != self.stamp:
-                    raise BrokenFile(
-                        f"{self.path} was replaced or changed while a belief read its samples from it; load it again"
-                    )
-                raw = read_span(file, self.path, self.start + start * size, (stop - start) * size)
-        except FileNotFoundError:
-            raise BrokenFile(
-                f"{self.path} is gone, and the samples of the belief that was loaded from it with it; put it back, "
-                "or save a belief elsewhere before its file is deleted"
-            ) from None
-        return raw.view(self.dtype).view(stop - start, self.columns)
-
-
-@dataclass(frozen=True)
-class JoinedRows:
-    """The first `width` numbers of other rows, and behind them rows [S, E] that are in memory."""
-
-    rows: SampleRows
-    width: int
-    tail: Tensor
-
-    @property
-    def columns(self) -> int:
-        return self.width + self.tail.shape[1]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.rows.dtype
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def read(self, start: int, stop: int) -> Tensor:
-        """Rows `start` to `stop` in fresh memory."""
-        head = self.rows.read(start, stop)
-        return torch.cat([head[:, : self.width], self.tail[start:stop].to(head)], 1)
-
-
 ROW_SOURCES = (SampleStore, SealedRows, JoinedRows)
-
-
-def blocks(rows: Tensor | SampleRows) -> list[tuple[int, int]]:
-    """Spans of rows that are read at a time."""
-    columns = rows.shape[1] if isinstance(rows, Tensor) else rows.columns
-    rows_per_block = max(1, BLOCK // max(1, columns))
-    return [(start, min(len(rows), start + rows_per_block)) for start in range(0, len(rows), rows_per_block)]
 
 
 def _dtype_code(dtype: torch.dtype) -> bytes:
@@ -266,11 +186,6 @@ def _dtype_code(dtype: torch.dtype) -> bytes:
         if candidate == dtype:
             return code
     raise BadInput(f"a store takes rows of real numbers, such as torch.float32; got {dtype}")
-
-
-def _require_within(start: int, stop: int, count: int) -> None:
-    if not 0 <= start <= stop <= count:
-        raise BadInput(f"rows {start} to {stop} were asked for, but there are {count}")
 
 
 def _flush_to_disk(file: IO[bytes]) -> None:

@@ -15,11 +15,14 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from doxa.errors import BadInput, BrokenFile, shorten
+from doxa.storage import fields
 from doxa.storage.disk import atomic_write
 from doxa.storage.json_text import canonical_json, parse_object
 from doxa.storage.reading import file_stamp, open_file
+from doxa.storage.rows import SampleRows, blocks
 from doxa.storage.sample_store import DTYPES as ROW_DTYPES
-from doxa.storage.sample_store import ROW_SOURCES, SampleRows, SealedRows, blocks
+from doxa.storage.sample_store import ROW_SOURCES
+from doxa.storage.sealed_rows import SealedRows, decode_seals, encode_seals, seal_segments
 from doxa.storage.tensor_file import DTYPE_NAMES, Entry, read_entry, read_header
 
 VERSION = 1
@@ -42,8 +45,8 @@ def write(
     path = Path(path)
     streams = {k: rows for k, rows in tensors.items() if isinstance(rows, ROW_SOURCES)}
     in_memory = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items() if k not in streams}
-    stream_names = {"streams": sorted(streams)} if streams else {}
-    text = _header_text(path, {"format": kind, "version": VERSION, **header, **stream_names})
+    seals = {"streams": {k: encode_seals(seal_segments(rows)) for k, rows in streams.items()}} if streams else {}
+    text = _header_text(path, {"format": kind, "version": VERSION, **header, **seals})
     # One entry of metadata: several would come out in any order.
     metadata = {"doxa": canonical_json({"header": text, "sha256": sha256_of(text, {**in_memory, **streams})})}
     with atomic_write(path, "wb", keep_as) as file:
@@ -92,7 +95,7 @@ def read(path: str | PathLike[str], kind: str, sha256: str | None = None) -> tup
         stamp = file_stamp(file)
         try:
             head, metadata, entries = read_header(file, path)
-            streams = _sealed_rows(path, stamp, entries, _stream_names(metadata))
+            streams = _sealed_rows(path, stamp, entries, _streams(metadata))
             tensors, file_digest = _read_tensors(file, path, head, entries, streams, sha256 is not None)
         except UNREADABLE as error:
             raise BrokenFile(f"{path} cannot be read: it is damaged, cut short, or not a Doxa file ({error})") from None
@@ -153,25 +156,30 @@ def _parse_header(path: Path, text: str, kind: str) -> dict[str, Any]:
     return header
 
 
-def _stream_names(metadata: Mapping[str, str]) -> list[str]:
-    """The tensors that are to be left where they are, as the header says before it is trusted."""
+def _streams(metadata: Mapping[str, str]) -> dict[str, Any]:
+    """The tensors that are to be left where they are and their seals, as the header says before it is trusted.
+
+    None are the seals of files that an older Doxa wrote: these have names alone.
+    """
     try:
-        return [str(name) for name in parse_object(parse_object(metadata["doxa"])["header"]).get("streams", ())]
+        streams = parse_object(parse_object(metadata["doxa"])["header"]).get("streams", {})
     except (KeyError, TypeError, ValueError):
-        return []  # whatever is wrong with it is said in its turn
+        return {}  # whatever is wrong with it is said in its turn
+    return streams if isinstance(streams, dict) else dict.fromkeys(fields.items("streams", streams))
 
 
 def _sealed_rows(
-    path: Path, stamp: tuple[int, ...], entries: Sequence[Entry], names: Sequence[str]
+    path: Path, stamp: tuple[int, ...], entries: Sequence[Entry], streams: Mapping[str, Any]
 ) -> dict[str, SealedRows]:
     """Tensors of two axes that stay in their file."""
     entry_by_name = {entry.name: entry for entry in entries}
     rows_by_name = {}
-    for name in names:
-        entry = entry_by_name[name]
-        if len(entry.shape) != 2 or entry.dtype not in ROW_DTYPES.values():
-            raise ValueError(f"{name!r} has no rows of real numbers")
-        rows_by_name[name] = SealedRows(path.absolute(), entry.start, *entry.shape, entry.dtype, stamp)
+    for name, encoded in streams.items():
+        entry = entry_by_name.get(name)
+        if entry is None or len(entry.shape) != 2 or entry.dtype not in ROW_DTYPES.values():
+            raise ValueError(f"{shorten(repr(name))} has no rows of real numbers")
+        seals = None if encoded is None else decode_seals(f"streams.{name}", encoded, entry.shape[0])
+        rows_by_name[name] = SealedRows(path.absolute(), entry.start, *entry.shape, entry.dtype, stamp, seals)
     return rows_by_name
 
 
@@ -194,5 +202,6 @@ def _byte_parts(tensor: Tensor | SampleRows) -> Iterator[memoryview]:
     if isinstance(tensor, Tensor):
         yield tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data
         return
-    for start, stop in blocks(tensor):
-        yield tensor.read(start, stop).contiguous().reshape(-1).view(torch.uint8).numpy().data
+    parts = tensor.content() if isinstance(tensor, SealedRows) else (tensor.read(*span) for span in blocks(tensor))
+    for part in parts:
+        yield part.contiguous().reshape(-1).view(torch.uint8).numpy().data
