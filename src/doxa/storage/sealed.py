@@ -20,9 +20,9 @@ from doxa.storage.disk import atomic_write
 from doxa.storage.json_text import canonical_json, parse_object
 from doxa.storage.reading import file_stamp, open_file
 from doxa.storage.rows import SampleRows, blocks
-from doxa.storage.sample_store import DTYPES as ROW_DTYPES
 from doxa.storage.sample_store import ROW_SOURCES
 from doxa.storage.sealed_rows import SealedRows, decode_seals, encode_seals, seal_segments
+from doxa.storage.store_format import DTYPES as ROW_DTYPES
 from doxa.storage.tensor_file import DTYPE_NAMES, Entry, read_entry, read_header
 
 VERSION = 1
