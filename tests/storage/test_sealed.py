@@ -259,3 +259,12 @@ def test_a_file_is_closed_whatever_comes_of_it(path: Path) -> None:
 def test_the_file_stays_one_that_others_read(path: Path) -> None:
     assert all(torch.equal(t, TENSORS[name]) for name, t in load_file(path).items())
     assert canonical_json({"b": 1, "a": [1]}) == '{"a":[1],"b":1}'
+
+
+def test_a_lack_of_memory_is_not_called_damage(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(size: int) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(reading, "_fresh_memory", fail)
+    with pytest.raises(BrokenFile, match=r"cannot be read: there is no memory for \d+ bytes of it"):
+        read(path, KIND)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from doxa import Belief, BrokenFile, load, posteriors
+from doxa import BadInput, Belief, BrokenFile, load, posteriors
 from doxa.predict.belief import BELIEF
 from doxa.storage import rows, sealed_rows
 from doxa.storage.reading import file_sha256
@@ -182,3 +182,26 @@ def test_rows_of_any_precision_and_of_large_size_are_sealed(tmp_path: Path) -> N
         header, tensors = read(tmp_path / "a", "rows")
         assert header["streams"]["r"]["rows"] == 1
         assert torch.equal(tensors["r"].read(0, 3), store.read(0, 3))
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_samples_that_are_not_finite_are_neither_saved_nor_loaded(number: float, path: Path) -> None:
+    header, tensors = read(path, BELIEF)
+    held = {name: t if isinstance(t, Tensor) else t.read(0, COUNT) for name, t in tensors.items()}
+    held["posterior.rows"][5, 3] = number
+    store = SampleStore.create(path.with_name("other.rows"), COLUMNS)
+    store.append(held["posterior.rows"])
+    with pytest.raises(BadInput, match="samples 3 to 5 hold NaN or infinity"):
+        chain(store).save(path.with_name("b.doxa"))
+    forge(path, header, held)
+    for digest in (None, file_sha256(path)):
+        with pytest.raises(BrokenFile, match="holds NaN or infinity in its samples"):
+            load(path, net(), sha256=digest)
+
+
+def test_large_finite_numbers_are_finite() -> None:
+    assert rows.are_finite(torch.full((9,), 3e38))
+    assert rows.are_finite(torch.zeros(0))
+    for number in (float("nan"), float("inf"), float("-inf")):
+        assert not rows.are_finite(torch.tensor([3e38, number, 3e38]))
+    assert not rows.are_finite(torch.tensor([float("inf"), float("-inf")]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from doxa.errors import BadInput
+from doxa.storage.rows import are_finite
 from doxa.weights.layout import Layout
 
 
@@ -25,8 +26,7 @@ def require_numbers(name: str, values: Tensor, shape: tuple[int | None, ...], li
 
 def require_finite(name: str, values: Tensor) -> None:
     """Refuse NaN and infinity."""
-    # A sum is quick, and never finite if one of its numbers is not; the sum of finite ones may leave the finite.
-    if not bool(values.sum().isfinite()) and not bool(values.isfinite().all()):
+    if not are_finite(values):
         raise BadInput(f"{name} holds NaN or infinity; expected finite numbers")
 
 

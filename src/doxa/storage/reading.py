@@ -54,7 +54,10 @@ def read_span(file: IO[bytes], path: Path, offset: int, size: int, digest: Diges
     """Bytes of a file in fresh memory, aligned for numbers of any kind; a digest is updated with them as they come."""
     if offset + size > os.fstat(file.fileno()).st_size:
         raise BrokenFile(f"{path} is cut short: it ends before rows that it should hold; restore it from a copy")
-    raw = _fresh_memory(size)
+    try:
+        raw = _fresh_memory(size)
+    except (MemoryError, RuntimeError, OSError):
+        raise BrokenFile(f"{path} cannot be read: there is no memory for {size} bytes of it") from None
     view, bytes_done = raw.numpy().data, 0
     while bytes_done < size:
         try:

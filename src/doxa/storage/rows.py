@@ -67,6 +67,12 @@ def segment_rows(columns: int, dtype: torch.dtype) -> int:
     return max(1, SEGMENT // max(1, columns * dtype.itemsize))
 
 
+def are_finite(values: Tensor) -> bool:
+    """Whether no number is NaN or infinite."""
+    # A sum is quick, and never finite if one of its numbers is not; the sum of finite ones may leave the finite.
+    return bool(values.sum().isfinite()) or bool(values.isfinite().all())
+
+
 def require_within(start: int, stop: int, count: int) -> None:
     """Refuse a span that leaves the rows that there are."""
     if not 0 <= start <= stop <= count:

@@ -12,10 +12,10 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
-from doxa.errors import BrokenFile
+from doxa.errors import BadInput, BrokenFile
 from doxa.storage import fields
 from doxa.storage.reading import file_stamp, open_file, read_span
-from doxa.storage.rows import SampleRows, blocks, require_within, segment_rows
+from doxa.storage.rows import SampleRows, are_finite, blocks, require_within, segment_rows
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ def seal_segments(rows: SampleRows) -> Seals:
     digests = []
     for start in range(0, len(rows), per_segment):
         content = rows.read(start, min(len(rows), start + per_segment))
+        if not are_finite(content):
+            raise BadInput(f"samples {start} to {start + len(content) - 1} hold NaN or infinity; they cannot be saved")
         digests.append(hashlib.sha256(content.contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest())
     return Seals(per_segment, tuple(digests))
 
@@ -81,7 +83,10 @@ class SealedRows:
         """All rows, a few at a time, as a seal over the whole file is taken of them: no other is looked at."""
         with self._open() as file:
             for start, stop in blocks(self):
-                yield self._read(file, start, stop)
+                rows = self._read(file, start, stop)
+                if not are_finite(rows):
+                    raise BrokenFile(f"{self.path} holds NaN or infinity in its samples; expected finite numbers")
+                yield rows
 
     def _segments(self, start: int, stop: int) -> range:
         assert self.seals is not None

@@ -13,6 +13,7 @@ from torch import Tensor
 from doxa.errors import BrokenFile, DoxaError, shorten
 from doxa.search.episodes.observation_normalizer import ObservationNormalizer
 from doxa.storage import fields
+from doxa.storage.rows import are_finite
 from doxa.storage.sealed import UNREADABLE
 from doxa.weights.layout import Layout
 from doxa.weights.saved_layout import decode_layout
@@ -52,7 +53,7 @@ def decode_policy(path: str | PathLike[str], header: Mapping[str, Any], tensors:
 def require_sound(weights: Mapping[str, Tensor], normalizers: Mapping[str, ObservationNormalizer | None]) -> None:
     """Refuse, by a ValueError, numbers that no policy can act by."""
     for name, values in weights.items():
-        if not values.is_floating_point() or not bool(values.isfinite().all()):
+        if not values.is_floating_point() or not are_finite(values):
             raise ValueError(f"{name} holds NaN, infinity or no real numbers; expected finite ones")
     for name, normalizer in normalizers.items():
         if normalizer is not None and not bool(
