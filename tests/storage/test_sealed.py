@@ -87,6 +87,22 @@ def test_what_could_not_be_read_again_is_not_written(value: object, path: Path) 
     assert path.read_bytes() == before
 
 
+def test_numbers_that_the_format_does_not_have_are_not_written(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(BadInput, match=r"cannot be written: a holds torch\.complex128"):
+        write(path, KIND, {}, {"a": torch.ones(2, dtype=torch.complex128)})
+    assert path.read_bytes() == before
+
+
+def test_what_is_written_is_what_safetensors_would_write(path: Path) -> None:
+    """The same header to the letter, but for the order of tensors whose numbers are of one size."""
+    tensors = {"ä": torch.ones(2, 3), "b": torch.zeros(0, 2), "c": torch.tensor(True), "d": torch.arange(3)}
+    write(path, KIND, {"name": '\\ é " \u0001'}, tensors)
+    header, again = read(path, KIND)
+    assert path.read_bytes() == sealed_bytes(header, tensors)
+    assert all(torch.equal(again[name], t) for name, t in tensors.items())
+
+
 ENTRIES = {
     "offsets that overlap": {"a": {"data_offsets": [0, 24]}, "b": {"data_offsets": [22, 24]}},
     "a gap": {"a": {"data_offsets": [0, 24]}, "b": {"data_offsets": [25, 27]}},

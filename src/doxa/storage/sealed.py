@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import torch
-from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from doxa.errors import BadInput, BrokenFile, shorten
@@ -20,7 +19,6 @@ from doxa.storage.disk import atomic_write
 from doxa.storage.json_text import canonical_json, parse_object
 from doxa.storage.reading import file_stamp, open_file
 from doxa.storage.rows import SampleRows, blocks
-from doxa.storage.sample_store import ROW_SOURCES
 from doxa.storage.sealed_rows import SealedRows, decode_seals, encode_seals, seal_segments
 from doxa.storage.store_format import DTYPES as ROW_DTYPES
 from doxa.storage.tensor_file import DTYPE_NAMES, Entry, read_entry, read_header
@@ -43,17 +41,17 @@ def write(
     The file that was there is kept as `keep_as`, if that is given.
     """
     path = Path(path)
-    streams = {k: rows for k, rows in tensors.items() if isinstance(rows, ROW_SOURCES)}
-    in_memory = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items() if k not in streams}
-    seals = {"streams": {k: encode_seals(seal_segments(rows)) for k, rows in streams.items()}} if streams else {}
-    text = _header_text(path, {"format": kind, "version": VERSION, **header, **seals})
-    # One entry of metadata: several would come out in any order.
-    metadata = {"doxa": canonical_json({"header": text, "sha256": sha256_of(text, {**in_memory, **streams})})}
+    contents = {k: t.detach().cpu().contiguous() if isinstance(t, Tensor) else t for k, t in tensors.items()}
+    for name, t in contents.items():
+        if t.dtype not in DTYPE_NAMES:
+            raise BadInput(f"{path} cannot be written: {name} holds {t.dtype}, which safetensors has no name for")
+    seals = {k: encode_seals(seal_segments(t)) for k, t in contents.items() if not isinstance(t, Tensor)}
+    streams = {"streams": seals} if seals else {}
+    text = _header_text(path, {"format": kind, "version": VERSION, **header, **streams})
+    # One entry of metadata, as the seal is over one text.
+    metadata = {"doxa": canonical_json({"header": text, "sha256": sha256_of(text, contents)})}
     with atomic_write(path, "wb", keep_as) as file:
-        if streams:
-            _write_streamed(file, metadata, {**in_memory, **streams})
-        else:
-            file.write(to_bytes(in_memory, metadata=metadata))
+        _write_tensors(file, metadata, contents)
 
 
 def _header_text(path: Path, header: Mapping[str, Any]) -> str:
@@ -67,8 +65,8 @@ def _header_text(path: Path, header: Mapping[str, Any]) -> str:
     return text
 
 
-def _write_streamed(file: IO[bytes], metadata: Mapping[str, str], tensors: Mapping[str, Any]) -> None:
-    """The same format, without ever holding all of it: the header, then one tensor after the other."""
+def _write_tensors(file: IO[bytes], metadata: Mapping[str, str], tensors: Mapping[str, Any]) -> None:
+    """The format of safetensors, without ever holding all of it: the header, then one tensor after the other."""
     entries: dict[str, Any] = {"__metadata__": metadata}
     names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))  # so that each is aligned
     end = 0
