@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -14,9 +15,10 @@ import pytest
 import torch
 
 from doxa.errors import BadInput, BrokenFile
-from doxa.runs import Plan, learn, load_training_data, open_run, read_run_result
+from doxa.runs import Plan, keep_result, learn, load_training_data, open_run, read_run_result
 from doxa.runs.check import check_run
 from doxa.runs.claim import require_free_folder
+from doxa.storage.lock import folder_lock
 
 POINT = Plan(net="mlp:2", learner="point", epochs=1, draws=2)
 AUTO = Plan(net="mlp:2", kl_weight="0.1", epochs=1, members=2, draws=2)
@@ -200,3 +202,58 @@ def test_a_run_of_the_learner_auto_is_mended_too(tmp_path: Path) -> None:
     learned(run, AUTO, resume=True)
     assert bits(run) == bits(whole)
     assert check_run(run).state == "sealed"
+
+
+def unsealed(run: Path) -> Path:
+    """Make a run look as those of older versions do."""
+    spec = json.loads((run / "run.json").read_text())
+    del spec["seal"]
+    (run / "run.json").write_text(json.dumps({**spec, "version": 1}, indent=1))
+    (run / "manifest.json").unlink()
+    return run
+
+
+@pytest.mark.filterwarnings("ignore:.*is not sealed")
+@pytest.mark.parametrize("name", ["belief.doxa", "table.doxa", "run.json"])
+def test_an_old_run_that_is_damaged_is_mended_and_sealed(name: str, run: Path, whole: Path) -> None:
+    unsealed(run)
+    raw = (run / name).read_bytes()
+    (run / name).write_bytes(raw[: len(raw) // 2])
+    learned(run, resume=True)
+    assert bits(run) == bits(whole)
+    assert check_run(run).state == "sealed"
+
+
+def test_an_old_run_that_is_whole_is_left_as_it_is(run: Path) -> None:
+    unsealed(run)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.warns(UserWarning, match="is not sealed"):
+        learned(run, resume=True)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_nobody_else_learns_in_a_folder_meanwhile(run: Path, tmp_path: Path) -> None:
+    """A process of its own has the lock; as it ends, however it ends, the folder is free."""
+    (tmp_path / "r2").mkdir()
+    to_parent, to_child = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with folder_lock(run), folder_lock(tmp_path / "r2"):
+                os.write(to_parent[1], b"x")
+                os.read(to_child[0], 1)
+        finally:
+            os._exit(9)
+    os.read(to_parent[0], 1)
+    for folder, resume in ((run, True), (tmp_path / "r2", False)):
+        with pytest.raises(BadInput, match=f"is being written by process {child}"):
+            learned(folder, resume=resume)
+    with pytest.raises(BadInput, match=f"is being written by process {child}"):
+        keep_result(run, read_run_result(run))
+    open_run(run)
+    os.write(to_child[1], b"x")
+    os.waitpid(child, 0)
+    learned(run, resume=True)
+    learned(tmp_path / "r2")
+    for end in (*to_parent, *to_child):
+        os.close(end)

@@ -99,7 +99,7 @@ def claim_folder(folder: Path, spec: dict[str, Any], resume: bool, say: Callable
         sealed = _read_manifest(folder)
         say(f"{damage.args[0]}; this is done now")
         _remove_damaged_checkpoints(folder, sealed, say)
-        return Claim(sealed=sealed, is_described=True)
+        return Claim(sealed=sealed, is_described=sealed is not None)
 
 
 def _read_manifest(folder: Path) -> Manifest | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -180,13 +181,19 @@ def open_run(folder: str | PathLike[str], device: str | None = None) -> SavedRun
     """A finished run, its belief and all that its use needs; the whole of it is verified first."""
     folder = Path(folder)
     spec = read_finished_spec(folder)
-    if not (folder / MANIFEST).exists():
-        warnings.warn(
-            f"{folder} is not sealed, since an older Doxa wrote it: damage to it may go unseen; `doxa runs seal "
-            f"{folder}` seals it as it is",
-            stacklevel=2,
-        )
-    return open_verified(folder, spec, device)
+    if (folder / MANIFEST).exists():
+        return open_verified(folder, spec, device)
+    warnings.warn(
+        f"{folder} is not sealed, since an older Doxa wrote it: damage to it may go unseen; `doxa runs seal {folder}` "
+        "seals it as it is",
+        stacklevel=2,
+    )
+    try:
+        return open_verified(folder, spec, device)
+    except BrokenFile as error:
+        if not os.access(folder / BELIEF, os.R_OK):
+            raise
+        raise DamagedRun(f"{error.args[0]}; {MEND}") from None
 
 
 def open_verified(folder: Path, spec: dict[str, Any], device: str | None = None) -> SavedRun:

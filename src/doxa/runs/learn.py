@@ -82,7 +82,7 @@ def learn(
         except BaseException:
             remove_empty_run(folder)
             raise
-        kept = _save_belief(belief, folder, claim.sealed)
+        kept = _save_belief(belief, folder, claim.sealed, say)
         if training_data.familiarity is not None:
             write_familiarity(folder, training_data.familiarity)
         if RESULT not in kept:
@@ -93,13 +93,17 @@ def learn(
     return open_run(folder)
 
 
-def _save_belief(belief: Belief, folder: Path, sealed: Manifest | None) -> set[str]:
+def _save_belief(belief: Belief, folder: Path, sealed: Manifest | None, say: Callable[[str], None]) -> set[str]:
     """Write what was learned; of a run that is mended, the parts that are whole and belong to this very belief."""
     intact = intact_parts(folder, sealed)
     if BELIEF not in intact:
         belief.save(folder / BELIEF)
-        is_same = sealed is not None and FileDigest.of_file(folder / BELIEF) == sealed.digest(BELIEF)
-        return intact if is_same else set()
+        if sealed is None:
+            return set()
+        if FileDigest.of_file(folder / BELIEF) == sealed.digest(BELIEF):
+            return intact
+        say(f"what was learned again has other bits than the {BELIEF} that was sealed, and takes its place")
+        return set()
     learned = folder / f".doxa-{secrets.token_hex(8)}"
     try:
         belief.save(learned)
