@@ -78,7 +78,7 @@ def flips(path: Path, every: int = 1) -> Iterator[int]:
     assert path.read_bytes() == raw
 
 
-@pytest.mark.parametrize("name", ["run.json", "manifest.json", "table.doxa", "result.json"])
+@pytest.mark.parametrize("name", PARTS)
 def test_no_flip_in_any_byte_changes_anything_in_silence(name: str, run: Path) -> None:
     for _ in flips(run / name, every=3 if name == "result.json" else 1):
         with pytest.raises(BrokenFile, match=name):

@@ -27,6 +27,7 @@ from doxa.runs.manifest import (
     RUN,
     TABLE,
     DamagedRun,
+    Manifest,
     read_manifest,
     replace_part,
     require_whole_run,
@@ -125,8 +126,10 @@ def read_spec(folder: str | PathLike[str]) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if name != SEAL}
 
 
-def read_finished_spec(folder: str | PathLike[str], parts: Sequence[str] = PARTS) -> dict[str, Any]:
-    """The words of a finished run whose `parts` are as they were sealed; one still being written is an error."""
+def read_finished_spec(
+    folder: str | PathLike[str], parts: Sequence[str] = PARTS
+) -> tuple[dict[str, Any], Manifest | None]:
+    """The words of a finished run whose `parts` are as its manifest has them; one still being written is an error."""
     folder = Path(folder)
     spec = read_spec(folder)
     if spec["status"] != "finished":
@@ -143,7 +146,7 @@ def read_finished_spec(folder: str | PathLike[str], parts: Sequence[str] = PARTS
         )
     else:
         _require_complete(folder, spec)
-    return spec
+    return spec, manifest
 
 
 def _require_complete(folder: Path, spec: dict[str, Any]) -> None:
@@ -180,13 +183,25 @@ def keep_result(folder: str | PathLike[str], result: dict[str, Any]) -> Path:
 def open_run(folder: str | PathLike[str], device: str | None = None) -> SavedRun:
     """A finished run, its belief and all that its use needs; the whole of it is verified first."""
     folder = Path(folder)
-    spec = read_finished_spec(folder)
-    if (folder / MANIFEST).exists():
-        return open_verified(folder, spec, device)
+    spec, manifest = read_finished_spec(folder, [name for name in PARTS if name != BELIEF])
+    if manifest is None:
+        return _open_unsealed(folder, spec, device)
+    digest = manifest.digest(BELIEF)
+    if digest is None:
+        require_whole_run(folder, manifest, [BELIEF])
+    try:
+        # So that a large file is read and hashed only once.
+        return open_verified(folder, spec, device, None if digest is None else digest.sha256)
+    except BrokenFile:
+        require_whole_run(folder, manifest)
+        raise
+
+
+def _open_unsealed(folder: Path, spec: dict[str, Any], device: str | None) -> SavedRun:
     warnings.warn(
         f"{folder} is not sealed, since an older Doxa wrote it: damage to it may go unseen; `doxa runs seal {folder}` "
         "seals it as it is",
-        stacklevel=2,
+        stacklevel=3,
     )
     try:
         return open_verified(folder, spec, device)
@@ -196,13 +211,16 @@ def open_run(folder: str | PathLike[str], device: str | None = None) -> SavedRun
         raise DamagedRun(f"{error.args[0]}; {MEND}") from None
 
 
-def open_verified(folder: Path, spec: dict[str, Any], device: str | None = None) -> SavedRun:
-    """A run from files that were verified, or cannot be; no more memory is taken than they have bytes."""
+def open_verified(folder: Path, spec: dict[str, Any], device: str | None, sha256: str | None = None) -> SavedRun:
+    """A run from files that were verified, or cannot be; no more memory is taken than they have bytes.
+
+    The belief's file is verified as it is loaded, where its `sha256` is given.
+    """
     preparation = None if spec["preparation"] is None else Preparation.from_state(spec["preparation"])
     outline = _build_outline(folder, spec)
     target = "cpu" if device is None else device
     try:
-        belief = load(folder / BELIEF, outline, target)
+        belief = load(folder / BELIEF, outline, target, sha256)
         net = build_spec_net(spec)
         belief = replace(belief, net=net if device is None else net.to(device))
     except BadInput as error:
