@@ -126,7 +126,7 @@ def _check_checkpoints(folder: Path, manifest: Manifest | None) -> Iterator[File
     """Those that learning goes on from."""
     listed = {} if manifest is None else dict(manifest.checkpoints)
     for path in checkpoint_files(folder):
-        name = str(path.relative_to(folder))
+        name = path.relative_to(folder).as_posix()
         digest = listed.pop(name, None)
         advice = f"{NOT_NEEDED}; remove {folder / Path(name).parts[0]}, and learning begins anew where it is needed"
         if digest is None:
@@ -142,7 +142,7 @@ def _check_checkpoints(folder: Path, manifest: Manifest | None) -> Iterator[File
 def _check_others(folder: Path) -> Iterator[FileCheck]:
     known = {*PARTS, MANIFEST, TRAINING, MEMBERS}
     for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
+        name = path.relative_to(folder).as_posix()
         if is_temporary(path.name):
             yield FileCheck(
                 name, "temporary", "left by a process that was killed; the next that writes here removes it"

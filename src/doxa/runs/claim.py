@@ -112,7 +112,7 @@ def _remove_damaged_checkpoints(folder: Path, sealed: Manifest | None, say: Call
     """What learning left to go on from, if any of it is not as it was sealed: then it is trained from the beginning."""
     if sealed is None:
         return
-    found = {str(path.relative_to(folder)): path for path in checkpoint_files(folder)}
+    found = {path.relative_to(folder).as_posix(): path for path in checkpoint_files(folder)}
     for name, digest in sealed.checkpoints.items():
         if name in found and FileDigest.of_file(found[name]) != digest:
             part = folder / Path(name).parts[0]

@@ -221,7 +221,7 @@ def open_verified(folder: Path, spec: dict[str, Any], device: str | None, sha256
     target = "cpu" if device is None else device
     try:
         belief = load(folder / BELIEF, outline, target, sha256)
-        net = build_spec_net(spec)
+        net = _build_net(spec)
         belief = replace(belief, net=net if device is None else net.to(device))
     except BadInput as error:
         raise DamagedRun(f"{folder / RUN} and {BELIEF} do not fit each other: {error}") from None
@@ -230,9 +230,25 @@ def open_verified(folder: Path, spec: dict[str, Any], device: str | None, sha256
     return SavedRun(folder, spec, belief, preparation, _read_familiarity(folder, spec))
 
 
-def build_spec_net(spec: dict[str, Any]) -> nn.Module:
-    """The net that the words of a run describe."""
-    net = build_net(spec["plan"]["net"], spec["shape"], spec["outputs"])
+def _build_net(spec: dict[str, Any]) -> nn.Module:
+    """The net that the words of a run describe; its weights are the belief's, and those that it has are zero."""
+    if not _is_own(spec):
+        return _rescaled(build_net(spec["plan"]["net"], spec["shape"], spec["outputs"]), spec)
+    with torch.device("meta"):
+        net = build_net(spec["plan"]["net"], spec["shape"], spec["outputs"])
+    net.to_empty(device="cpu")
+    with torch.no_grad():
+        for tensor in (*net.parameters(), *net.buffers()):
+            tensor.zero_()
+    return _rescaled(net, spec)
+
+
+def _is_own(spec: dict[str, Any]) -> bool:
+    """Whether a net is one of Doxa's, which can be laid out without memory; another is built as its function does."""
+    return split_call(str(spec["plan"].get("net")))[0] in ("mlp", "lenet5")
+
+
+def _rescaled(net: nn.Module, spec: dict[str, Any]) -> nn.Module:
     return net if spec["classes"] else Rescaled(net, *spec["units"])
 
 
@@ -242,13 +258,13 @@ def _build_outline(folder: Path, spec: dict[str, Any]) -> nn.Module:
         plan = Plan.from_settings(spec["plan"])
         with torch.device("meta"):
             net = build_net(plan.net, spec["shape"], spec["outputs"])
-        return net if spec["classes"] else Rescaled(net, *spec["units"])
+        return _rescaled(net, spec)
     except BadInput as error:
         raise BadInput(f"{folder / RUN}: {error}") from None
     except (TypeError, ValueError, RuntimeError, OverflowError, MemoryError) as error:
-        if split_call(str(spec["plan"].get("net")))[0] in ("mlp", "lenet5"):
+        if _is_own(spec):
             raise DamagedRun(f"{folder / RUN} has a plan that makes no net ({shorten(repr(error))}); {MEND}") from None
-        return build_spec_net(spec)  # a net of the user's own, which cannot be built without memory
+        return _build_net(spec)  # a net of the user's own, which cannot be built without memory
 
 
 def _read_familiarity(folder: Path, spec: dict[str, Any]) -> Familiarity | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,15 @@ class Manifest:
 
 def take_stock(folder: Path, question: str | None) -> Manifest:
     """The manifest of the files that a folder holds now."""
-    files = {name: (FileDigest.of_file(folder / name),) for name in PARTS if (folder / name).exists()}
-    checkpoints = {str(path.relative_to(folder)): FileDigest.of_file(path) for path in checkpoint_files(folder)}
-    return Manifest({**files}, checkpoints, question)
+    parts = [folder / name for name in PARTS if (folder / name).exists()]
+    checkpoints = list(checkpoint_files(folder))
+    with ThreadPoolExecutor(4) as pool:  # hashing leaves the interpreter to others
+        digests = dict(zip([*parts, *checkpoints], pool.map(FileDigest.of_file, [*parts, *checkpoints]), strict=True))
+    return Manifest(
+        {path.name: (digests[path],) for path in parts},
+        {path.relative_to(folder).as_posix(): digests[path] for path in checkpoints},
+        question,
+    )
 
 
 def checkpoint_files(folder: Path) -> Iterator[Path]:
