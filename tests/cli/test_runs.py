@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from doxa.runs.folder import read_spec, write_spec
+from doxa.runs.manifest import read_manifest, write_manifest
+from doxa.storage.lock import folder_lock
 
 from .small import Command
 
@@ -108,3 +112,44 @@ def test_what_is_damaged_or_unfinished_is_not_sealed(doxa: Command, run: Path) -
     assert "go on with the same `doxa fit` and --resume" in doxa("runs", "seal", run).message
     assert not (run / "manifest.json").exists()
     assert "there is no run nowhere" in doxa("runs", "check", "nowhere").message
+
+
+def test_a_result_that_cannot_be_kept_is_printed_all_the_same(doxa: Command, run: Path, tables: Path) -> None:
+    assert doxa("prune", run, "--out", "p", "--samples", "2", "-q").code == 0
+    shutil.copytree("p", "q")
+    manifest = read_manifest(Path("q"))
+    assert manifest is not None
+    write_manifest(Path("q"), replace(manifest, files={k: v for k, v in manifest.files.items() if k != "result.json"}))
+    Path("q/result.json").unlink()
+    is_held, is_over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with folder_lock(Path("q")):
+            is_held.set()
+            is_over.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        assert is_held.wait(60)
+        ended = doxa("judge", "q", "--samples", "2")
+    finally:
+        is_over.set()
+        holder.join()
+    assert ended.code == 0
+    assert "the result cannot be kept in the run: q is being written by another thread" in ended.err
+    assert not Path("q/result.json").exists()
+    assert "kept in q/result.json" in doxa("judge", "q", "--samples", "2").err
+    assert checked(doxa, Path("q"))[:2] == (0, "sealed")
+
+
+def test_a_damaged_run_is_refused_by_every_command_in_one_line(doxa: Command, run: Path) -> None:
+    raw = bytearray((run / "run.json").read_bytes())
+    raw[len(raw) // 2] ^= 1
+    (run / "run.json").write_bytes(raw)
+    for command in ("judge", "prune", "attack", "report", "predict"):
+        ended = doxa(command, run, *(["rows.csv"] if command == "predict" else []))
+        assert ended.code == 1
+        assert f"{run / 'run.json'} is damaged" in ended.message
+        assert "--resume" in ended.message
+    assert "is damaged" in doxa("runs", "seal", run).message
