@@ -267,6 +267,8 @@ HOSTILE = {
     "minus infinite": ({"history": [{"nll": "-1e999"}]}, "history[0].nll"),
     "digits": ({"scores": {"nll": {"value": "9" * 5000}}}, "scores.nll.value"),
     "digits of a count": ({"scores": {"nll": {"value": "1", "count": "9" * 30}}}, "nll"),
+    "a negative error": ({"scores": {"nll": {"value": "1", "error": "-1"}}}, "nll"),
+    "a list of what an error is over": ({"scores": {"nll": {"value": "1", "over": "[1]"}}}, "nll"),
     "digits of rows": ({"data": {"rows": "9" * 5000}}, "data.rows"),
     "digits of a setting": ({"settings": {"seed": "-" + "9" * 5000}}, "settings.seed"),
     "words for rows": ({"data": {"rows": '"many"'}}, "rows"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from doxa.errors import shorten
 from doxa.storage.sealed_json import first_bad_number
 
 DEEPEST = 64  # levels of a result
@@ -55,8 +56,11 @@ def _problems(result: Any) -> Iterator[str]:
         yield 'its scores must be a table of {"value": number or null, ...}'
     else:
         for name, score in scores.items():
-            if not _is_number(score.get("error")) or not _is_whole(score.get("count", 1)):
-                yield f"the error or the count of its score {name!r} is no number"
+            error, count = score.get("error"), score.get("count", 1)
+            if not _is_number(error) or not _is_whole(count) or (error or 0) < 0 or count < 0:
+                yield f"the error or the count of its score {shorten(repr(name))} is no number from 0 up"
+            if not isinstance(score.get("over", ""), str):
+                yield f"what the error of its score {shorten(repr(name))} is over must be text"
     for section in ("data", "settings", "stamp"):
         if not isinstance(result.get(section, {}), dict):
             yield f"its section {section!r} must be a table"

@@ -260,7 +260,7 @@ def _build_outline(folder: Path, spec: dict[str, Any]) -> nn.Module:
             net = build_net(plan.net, spec["shape"], spec["outputs"])
         return _rescaled(net, spec)
     except BadInput as error:
-        raise BadInput(f"{folder / RUN}: {error}") from None
+        raise BadInput(f"{folder / RUN}: {shorten(str(error), 300)}") from None
     except (TypeError, ValueError, RuntimeError, OverflowError, MemoryError) as error:
         if _is_own(spec):
             raise DamagedRun(f"{folder / RUN} has a plan that makes no net ({shorten(repr(error))}); {MEND}") from None

@@ -118,7 +118,9 @@ def read_manifest(folder: Path) -> Manifest | None:
         if content["kind"] != KIND:
             raise ValueError(f"its kind is {content['kind']!r}")
         if content["version"] != VERSION:
-            raise BrokenFile(f"{path} has version {content['version']}; this Doxa reads {VERSION}: upgrade Doxa")
+            raise BrokenFile(
+                f"{path} has version {shorten(str(content['version']))}; this Doxa reads {VERSION}: upgrade Doxa"
+            )
         files = {
             _part_name(name): tuple(None if d is None else _read_digest(d) for d in allowed)
             for name, allowed in content["files"].items()
