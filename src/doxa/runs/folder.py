@@ -221,7 +221,7 @@ def open_verified(folder: Path, spec: dict[str, Any], device: str | None, sha256
     target = "cpu" if device is None else device
     try:
         belief = load(folder / BELIEF, outline, target, sha256)
-        net = _build_net(spec)
+        net = build_spec_net(spec)
         belief = replace(belief, net=net if device is None else net.to(device))
     except BadInput as error:
         raise DamagedRun(f"{folder / RUN} and {BELIEF} do not fit each other: {error}") from None
@@ -230,7 +230,7 @@ def open_verified(folder: Path, spec: dict[str, Any], device: str | None, sha256
     return SavedRun(folder, spec, belief, preparation, _read_familiarity(folder, spec))
 
 
-def _build_net(spec: dict[str, Any]) -> nn.Module:
+def build_spec_net(spec: dict[str, Any]) -> nn.Module:
     """The net that the words of a run describe; its weights are the belief's, and those that it has are zero."""
     if not _is_own(spec):
         return _rescaled(build_net(spec["plan"]["net"], spec["shape"], spec["outputs"]), spec)
@@ -264,7 +264,7 @@ def _build_outline(folder: Path, spec: dict[str, Any]) -> nn.Module:
     except (TypeError, ValueError, RuntimeError, OverflowError, MemoryError) as error:
         if _is_own(spec):
             raise DamagedRun(f"{folder / RUN} has a plan that makes no net ({shorten(repr(error))}); {MEND}") from None
-        return _build_net(spec)  # a net of the user's own, which cannot be built without memory
+        return build_spec_net(spec)  # a net of the user's own, which cannot be built without memory
 
 
 def _read_familiarity(folder: Path, spec: dict[str, Any]) -> Familiarity | None:
