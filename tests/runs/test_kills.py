@@ -18,6 +18,7 @@ from doxa.errors import BadInput, BrokenFile
 from doxa.runs import Plan, keep_result, learn, load_training_data, open_run, read_run_result
 from doxa.runs.check import check_run
 from doxa.runs.claim import require_free_folder
+from doxa.runs.folder import read_spec, write_spec
 from doxa.storage.lock import folder_lock
 
 POINT = Plan(net="mlp:2", learner="point", epochs=1, draws=2)
@@ -186,6 +187,22 @@ def test_a_belief_that_is_whole_is_not_replaced_by_another(
     with pytest.raises(BrokenFile, match=r"belief\.doxa is whole, but what was learned again has other bits"):
         learned(run, resume=True)
     assert bits(run) == bits(whole)
+
+
+def test_words_that_are_damaged_while_it_is_learned_are_written_anew_but_not_by_other_arguments(
+    run: Path, whole: Path
+) -> None:
+    spec = read_spec(run)
+    for name in ("manifest.json", "belief.doxa", "table.doxa", "result.json"):
+        (run / name).unlink()
+    write_spec(run, {**spec, "status": "learning"})
+    (run / "run.json").write_bytes((run / "run.json").read_bytes()[:-40])
+    other = Plan(net="mlp:3", learner="point", epochs=1, draws=2)
+    with pytest.raises(BadInput, match="written for another net"):
+        learned(run, other, resume=True)
+    learned(run, resume=True)
+    assert bits(run) == bits(whole)
+    assert check_run(run).state == "sealed"
 
 
 def test_a_newer_run_is_left_alone(run: Path) -> None:

@@ -48,7 +48,7 @@ class Claim:
 
     finished: SavedRun | None = None  # a run that is whole: there is nothing left to learn
     sealed: Manifest | None = None  # of a finished run that is damaged
-    is_described: bool = False  # whether the words of a finished run are there, and stay until it is done anew
+    is_to_describe: bool = True  # whether to write what the run is before it is learned; else only as it is finished
 
 
 def require_free_folder(folder: str | PathLike[str], resume: bool) -> None:
@@ -89,7 +89,7 @@ def claim_folder(folder: Path, spec: dict[str, Any], resume: bool, say: Callable
             ) from None
         say(f"{damage.args[0]}; this is done now")
         _remove_damaged_checkpoints(folder, sealed, say)
-        return Claim(sealed=sealed)
+        return Claim(sealed=sealed, is_to_describe=False)  # other arguments may still be refused
     _require_same_question(folder, stored_spec, spec)
     if stored_spec["status"] != "finished":
         return Claim()
@@ -99,7 +99,7 @@ def claim_folder(folder: Path, spec: dict[str, Any], resume: bool, say: Callable
         sealed = _read_manifest(folder)
         say(f"{damage.args[0]}; this is done now")
         _remove_damaged_checkpoints(folder, sealed, say)
-        return Claim(sealed=sealed, is_described=sealed is not None)
+        return Claim(sealed=sealed, is_to_describe=sealed is None)
 
 
 def _read_manifest(folder: Path) -> Manifest | None:

@@ -69,7 +69,7 @@ def learn(
         claim = claim_folder(folder, spec, resume, say)
         if claim.finished is not None:
             return claim.finished
-        if not claim.is_described:
+        if claim.is_to_describe:
             write_spec(folder, spec)
         for note in training_data.notes:
             say(note)
