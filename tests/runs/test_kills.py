@@ -17,7 +17,7 @@ import torch
 from doxa.errors import BadInput, BrokenFile
 from doxa.runs import Plan, keep_result, learn, load_training_data, open_run, read_run_result
 from doxa.runs.check import check_run
-from doxa.runs.claim import require_free_folder
+from doxa.runs.claim import question_digest, require_free_folder
 from doxa.runs.folder import read_spec, write_spec
 from doxa.storage.lock import folder_lock
 
@@ -173,6 +173,14 @@ def test_a_damaged_run_is_not_mended_by_other_arguments(run: Path) -> None:
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     with pytest.raises(BadInput, match="already holds a run"):
         learned(run)
+
+
+def test_a_knob_that_an_older_doxa_lacked_asks_nothing_new(run: Path) -> None:
+    spec = read_spec(run)
+    older = {**spec, "plan": {name: value for name, value in spec["plan"].items() if name != "antithetic"}}
+    assert question_digest(older) == question_digest(spec)
+    other = {**spec, "plan": {**spec["plan"], "antithetic": True}}
+    assert question_digest(other) != question_digest(spec)
 
 
 def test_a_belief_that_is_whole_is_not_replaced_by_another(

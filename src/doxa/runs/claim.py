@@ -140,8 +140,10 @@ def _require_same_question(folder: Path, stored_spec: dict[str, Any], spec: dict
 
 
 def question_digest(spec: dict[str, Any]) -> str:
-    """The same for the same arguments and rows, whatever was learned."""
+    """The same for the same arguments and rows, whatever was learned; a knob that is not turned counts for nothing."""
     question = {name: spec.get(name) for name in (*COMPARED_KEYS, "digest", "preparation", "pruned")}
+    defaults = Plan().state()
+    question["plan"] = {name: value for name, value in spec["plan"].items() if value != defaults.get(name)}
     return hashlib.sha256(canonical_json(question).encode("utf-8", "backslashreplace")).hexdigest()
 
 
