@@ -77,6 +77,8 @@ def draw_svg(
 
 def format_tick(value: float) -> str:
     """A number short enough for an axis."""
+    if abs(value) >= 1e10:
+        return f"{value:g}".replace("-", "−")
     for size, letter in ((1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e6 if letter == 'M' else 1e3):g}{letter}".replace("-", "−")

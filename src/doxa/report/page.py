@@ -31,7 +31,10 @@ def page(results: Sequence[Result]) -> str:
     """The page of any number of results, those on the same data compared with each other."""
     if isinstance(results, dict) or not results:
         raise BadInput("a report needs a list of at least one result, as read_result or evidence gives it")
-    plain_results = [to_plain_json(result) for result in results]
+    try:
+        plain_results = [to_plain_json(result) for result in results]
+    except RecursionError:
+        raise BadInput("a result to report has tables within tables without end; is it a result of Doxa?") from None
     for position, result in enumerate(plain_results, start=1):
         problem = first_problem(result)
         if problem is not None:
@@ -83,7 +86,7 @@ def _describe_data(group: RunGroup) -> list[tuple[str, str]]:
 
 def _error_note(runs: Sequence[ReportedRun]) -> str:
     """What ± stands for."""
-    kinds = {(s.get("over"), s.get("count")) for run in runs for s in run.scores.values() if s.get("error")}
+    kinds = {(str(s.get("over")), s.get("count")) for run in runs for s in run.scores.values() if s.get("error")}
     if len(kinds) != 1:
         return "± is the standard error of each run, over seeds or draws" if kinds else ""
     over, count = kinds.pop()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from doxa.report.palette import SERIES, Style
+from doxa.report.plausible import plausible
 from doxa.report.text import clean_text, shorten
 from doxa.results import Result
 
@@ -48,7 +49,10 @@ class ReportedRun:
     def error(self, score: str) -> float | None:
         """Its standard error; None where it is not known, and so where it is 0 without seeds to have agreed."""
         entry = self.scores.get(score, {})
-        return entry.get("error") if entry.get("over") == "seeds" else entry.get("error") or None
+        error = entry.get("error")
+        if error is None or error < 0:
+            return None
+        return error if entry.get("over") == "seeds" else error or None
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class RunGroup:
 
 def group_runs(results: Sequence[Result]) -> list[RunGroup]:
     """The results by the rows they were judged on, both in the order given."""
+    results = [plausible(result) for result in results]
     results_by_rows: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
         about = result.get("data", {})

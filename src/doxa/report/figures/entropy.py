@@ -9,6 +9,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from doxa.report.canvas import SLIM, draw_svg
+from doxa.report.figures.drawable import apart, clipped, percentages, some
 from doxa.report.figures.panel import Panel, legend_swatch
 from doxa.report.palette import INK, VARIABLES
 from doxa.report.runs import ReportedRun
@@ -24,17 +25,18 @@ LEAD = (
 def panels(runs: Sequence[ReportedRun], key: str) -> list[Panel]:
     """A panel for each run, all with the same limits; only where unfamiliar inputs were asked about."""
     runs_with_both = [run for run in runs if run.has_section(SECTION) and run.result[SECTION].get("outside")]
-    edges = [edge for run in runs_with_both for edge in run.result[SECTION]["edges"]]
-    limits = (min(edges), max(edges)) if edges else (0.0, 1.0)
+    edges = clipped([edge for run in runs_with_both for edge in run.result[SECTION]["edges"]])
+    limits = apart(min(edges), max(edges)) if edges else (0.0, 1.0)
     return [_panel(run, f"{key}-{run.series_index}", limits) for run in runs_with_both]
 
 
 def _panel(run: ReportedRun, key: str, limits: tuple[float, float]) -> Panel:
     def draw(axes: Axes) -> None:
-        edges, colour = [limits[0], *run.result[SECTION]["edges"], limits[1]], run.style.colour
+        edges, colour = [limits[0], *clipped(run.result[SECTION]["edges"]), limits[1]], run.style.colour
         inside, outside = (
             [0.0, 0.0, *accumulate(_bin_percentages(run, rows)), 100.0] for rows in ("inside", "outside")
         )
+        edges, inside, outside = ([values[k] for k in some(len(edges))] for values in (edges, inside, outside))
         axes.fill_between(edges, outside, inside, color=colour, alpha=0.16, linewidth=0)
         axes.plot(edges, inside, color=colour)
         axes.plot(edges, outside, color=INK, linestyle=(0, (5, 2)))
@@ -52,8 +54,7 @@ def _panel(run: ReportedRun, key: str, limits: tuple[float, float]) -> Panel:
 
 
 def _bin_percentages(run: ReportedRun, rows: str) -> list[float]:
-    counts = [count or 0 for count in run.result[SECTION].get(rows, [])]
-    return [100 * count / (sum(counts) or 1) for count in counts]
+    return percentages(run.result[SECTION].get(rows, []))
 
 
 def _median(run: ReportedRun, rows: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from doxa.report.canvas import SLIM, draw_svg, format_tick
-from doxa.report.figures.lines import axis_limits, join_sentences, nan_for_none
+from doxa.report.figures.drawable import axis_limits, drawable, near, some
+from doxa.report.figures.lines import join_sentences
 from doxa.report.figures.panel import NumberTable, Panel, run_legend, table_by_x
 from doxa.report.runs import ReportedRun, style_batches
 
@@ -25,6 +27,7 @@ CURVES = {
     "kl": ("KL", "KL(posterior ‖ prior), nats"),
 }
 SETTLED = 0.03  # of the epochs: what comes before may leave the picture at its top
+LONG = 1e12  # from which numbers are told in powers of ten
 ROWS = 8  # epochs told as numbers
 
 
@@ -39,14 +42,18 @@ def panels(runs: Sequence[ReportedRun], key: str) -> list[Panel]:
 
 def _panel(runs: Sequence[ReportedRun], column: str, title: str, unit: str, key: str) -> Panel:
     curves = {run.series_index: _curve(run, column) for run in runs}
-    values_known = [v for curve in curves.values() for v in curve if v is not None]
+    values_known = [v for curve in curves.values() for v in drawable(curve) if not math.isnan(v)] or [0.0]
     logarithmic = min(values_known) > 0 and max(values_known) > 20 * min(values_known)
     settled = [v for curve in curves.values() for v in curve[int(SETTLED * len(curve)) :] if v is not None]
+    limits = axis_limits(settled)
 
     def draw(axes: Axes) -> None:
         for run in runs:
-            epochs = range(1, len(curves[run.series_index]) + 1)
-            values = nan_for_none(curves[run.series_index])
+            points = some(len(curves[run.series_index]))
+            epochs = [1 + k for k in points]
+            values = drawable([curves[run.series_index][k] for k in points])
+            if not logarithmic:
+                values = near(values, limits)
             style = run.style
             axes.plot(
                 epochs,
@@ -67,7 +74,7 @@ def _panel(runs: Sequence[ReportedRun], column: str, title: str, unit: str, key:
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
             axes.yaxis.set_minor_formatter(NullFormatter())
         else:
-            axes.set_ylim(axis_limits(settled))
+            axes.set_ylim(limits)
 
     caption = join_sentences(
         [f"{run.name_in_sentence} ends at {_format_last(curves[run.series_index])}" for run in runs]
@@ -85,7 +92,7 @@ def _format_last(curve: Sequence[Any]) -> str:
     values = [v for v in curve if v is not None]
     if not values:
         return "–"
-    return f"{values[-1]:{',.0f' if abs(values[-1]) >= 1000 else '.4g'}}".replace("-", "−")
+    return f"{values[-1]:{',.0f' if 1000 <= abs(values[-1]) < LONG else '.4g'}}".replace("-", "−")
 
 
 def _number_table(curves: Sequence[Sequence[Any]], runs: Sequence[ReportedRun]) -> NumberTable:

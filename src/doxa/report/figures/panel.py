@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from doxa.report.figures.drawable import some
 from doxa.report.runs import ReportedRun
 
+MOST_TABLE_ROWS = 200
 NumberTable = tuple[list[str], list[list[str]]]
 
 
@@ -38,8 +40,9 @@ def run_legend(runs: Sequence[ReportedRun]) -> list[tuple[Markup, str, str]]:
 
 
 def table_by_x(runs: Sequence[ReportedRun], head: str, columns: Sequence[Mapping[float, str]]) -> NumberTable:
-    """A row for each value of what lies on the x axis, a column for each run."""
-    rows = sorted({x for column in columns for x in column})
+    """A row for each value of what lies on the x axis, or of many for some, and a column for each run."""
+    all_rows = sorted({x for column in columns for x in column})
+    rows = [all_rows[k] for k in some(len(all_rows), MOST_TABLE_ROWS)]
     return [head, *(run.name for run in runs)], [[f"{x:.4g}", *(c.get(x, "–") for c in columns)] for x in rows]
 
 

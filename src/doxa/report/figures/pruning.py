@@ -8,7 +8,8 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from doxa.report.canvas import draw_svg
-from doxa.report.figures.lines import axis_limits, draw_line
+from doxa.report.figures.drawable import axis_limits, some
+from doxa.report.figures.lines import draw_line
 from doxa.report.figures.panel import NumberTable, Panel, run_legend, table_by_x
 from doxa.report.numbers import format_percent
 from doxa.report.runs import ReportedRun, style_batches
@@ -19,6 +20,7 @@ LEAD = (
     "The least relevant weights are set to zero: ranked by signal-to-noise where a run knows its noise, by size where "
     "it does not."
 )
+MOST_TICKS = 40
 CAPTION_SHARE = 0.95  # the share of which is told in words
 
 
@@ -30,15 +32,17 @@ def panels(runs: Sequence[ReportedRun], key: str) -> list[Panel]:
 
 def _panel(runs: Sequence[ReportedRun], key: str, limits: tuple[float, float]) -> Panel:
     shares = sorted({share for run in runs for share in run.result[SECTION]["share"]})
+    place_of = {share: place for place, share in enumerate(shares)}
 
     def draw(axes: Axes) -> None:
         for run in runs:
             table = run.result[SECTION]
             # Evenly spaced: the last few percent, where it matters, would else be a hair's breadth.
-            places = [shares.index(share) for share in table["share"]]
+            places = [place_of[share] for share in table["share"]]
             errors = [None if e is None else _percent_factor(run) * e for e in table["se"]] if "se" in table else None
             draw_line(axes, run, places, _skill(run), errors)
-        axes.set_xticks(range(len(shares)), [f"{100 * share:g}" for share in shares])
+        labelled = some(len(shares), MOST_TICKS)
+        axes.set_xticks(labelled, [f"{100 * shares[place]:g}" for place in labelled])
         axes.set_ylim(limits)
 
     caption = _caption(runs)
@@ -81,13 +85,17 @@ def _caption(runs: Sequence[ReportedRun]) -> str:
 
 def _value(run: ReportedRun, share: float) -> str:
     values = dict(zip(run.result[SECTION]["share"], run.result[SECTION][_skill_name(run)], strict=True))
-    value = values.get(share)
+    return _format_value(run, values.get(share))
+
+
+def _format_value(run: ReportedRun, value: float | None) -> str:
     return format_percent(value) if value is None or _skill_name(run) == "error" else f"{value:.3g}"
 
 
 def _number_table(runs: Sequence[ReportedRun]) -> NumberTable:
-    shares = [run.result[SECTION]["share"] for run in runs]
-    columns = [
-        {100 * share: _value(run, share) for share in run_shares} for run, run_shares in zip(runs, shares, strict=True)
-    ]
+    columns = []
+    for run in runs:
+        table = run.result[SECTION]
+        pairs = zip(table["share"], table[_skill_name(run)], strict=True)
+        columns.append({100 * share: _format_value(run, value) for share, value in pairs})
     return table_by_x(runs, "pruned, %", columns)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
 from doxa.report.canvas import draw_svg
+from doxa.report.figures.drawable import drawable, some
 from doxa.report.figures.lines import draw_diagonal, join_sentences, to_percent
-from doxa.report.figures.panel import NumberTable, Panel, run_legend
-from doxa.report.numbers import format_percent
+from doxa.report.figures.panel import MOST_TABLE_ROWS, NumberTable, Panel, run_legend
+from doxa.report.numbers import format_percent, format_plain
 from doxa.report.runs import ReportedRun, style_batches
 
 SECTION = "reliability"
@@ -34,8 +36,9 @@ def _panel(runs: Sequence[ReportedRun], key: str) -> Panel:
         most = max((count for run in runs for count in run.result[SECTION]["count"]), default=1) or 1
         for run in runs:
             table, style = run.result[SECTION], run.style
-            counts, x, y = table["count"], to_percent(table["confidence"]), to_percent(table["accuracy"])
-            indices = [k for k in range(len(counts)) if x[k] is not None and y[k] is not None]
+            counts, x, y = table["count"], *(drawable(to_percent(table[c])) for c in ("confidence", "accuracy"))
+            indices = [k for k in range(len(counts)) if not math.isnan(x[k] + y[k])]
+            indices = [indices[k] for k in some(len(indices))]
             joined_indices = [k for k in indices if counts[k] >= FEW]
             axes.plot(
                 [x[k] for k in joined_indices],
@@ -79,5 +82,6 @@ def _number_table(runs: Sequence[ReportedRun]) -> NumberTable:
         table = run.result[SECTION]
         for confidence, accuracy, count in zip(table["confidence"], table["accuracy"], table["count"], strict=True):
             if confidence is not None and accuracy is not None:
-                rows.append([run.name, f"{100 * confidence:.1f}", f"{100 * accuracy:.1f}", f"{count:,}"])
-    return ["run", "confidence, %", "accuracy, %", "rows"], rows
+                percentages = (format_plain(100 * share, 1) for share in (confidence, accuracy))
+                rows.append([run.name, *percentages, f"{count:,}"])
+    return ["run", "confidence, %", "accuracy, %", "rows"], [rows[k] for k in some(len(rows), MOST_TABLE_ROWS)]

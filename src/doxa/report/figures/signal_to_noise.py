@@ -8,6 +8,7 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 
 from doxa.report.canvas import draw_svg
+from doxa.report.figures.drawable import apart, clipped, percentages, some
 from doxa.report.figures.lines import join_sentences
 from doxa.report.figures.panel import Panel, run_legend
 from doxa.report.numbers import format_percent
@@ -27,6 +28,7 @@ def panels(runs: Sequence[ReportedRun], key: str) -> list[Panel]:
     top = 1.06 * max(
         (percentage for run in runs if run.has_section(SECTION) for percentage in _bin_percentages(run)), default=1.0
     )
+    top = top or 1.0
     return [_panel(batch, f"{key}-{k}", top) for k, batch in enumerate(style_batches(runs, SECTION))]
 
 
@@ -34,10 +36,12 @@ def _panel(runs: Sequence[ReportedRun], key: str, top: float) -> Panel:
     def draw(axes: Axes) -> None:
         axes.axvline(0, color=MUTED, linewidth=1.0, linestyle=(0, (3, 3)))
         for run in runs:
-            edges, percentages = run.result[SECTION]["edges"], _bin_percentages(run)
-            axes.stairs(percentages, edges, fill=True, color=run.style.colour, alpha=0.3, linewidth=0)
+            edges, heights = clipped(run.result[SECTION]["edges"]), _bin_percentages(run)
+            points = some(len(heights))
+            edges, heights = [*(edges[k] for k in points), edges[-1]], [heights[k] for k in points]
+            axes.stairs(heights, edges, fill=True, color=run.style.colour, alpha=0.3, linewidth=0)
             middles = [(a + b) / 2 for a, b in pairwise(edges)]
-            axes.plot(middles, percentages, color=run.style.colour, linestyle=run.style.line, linewidth=1.4)
+            axes.plot(middles, heights, color=run.style.colour, linestyle=run.style.line, linewidth=1.4)
         axes.set(xlim=_filled_limits(runs), ylim=(0, top))
 
     caption = join_sentences([_caption(run) for run in runs])
@@ -47,22 +51,21 @@ def _panel(runs: Sequence[ReportedRun], key: str, top: float) -> Panel:
 
 
 def _bin_percentages(run: ReportedRun) -> list[float]:
-    counts = [count or 0 for count in run.result[SECTION]["count"]]
-    return [100 * count / (sum(counts) or 1) for count in counts]
+    return percentages(run.result[SECTION]["count"])
 
 
 def _filled_limits(runs: Sequence[ReportedRun]) -> tuple[float, float]:
     """From the first to the last bin with a thousandth of the weights in it."""
     ends = []
     for run in runs:
-        edges, percentages = run.result[SECTION]["edges"], _bin_percentages(run)
-        for k, percentage in enumerate(percentages):
+        edges = clipped(run.result[SECTION]["edges"])
+        for k, percentage in enumerate(_bin_percentages(run)):
             if percentage > 0.1:
                 ends += [edges[k], edges[k + 1]]
-    return (min(ends), max(ends)) if ends else (-40.0, 30.0)
+    return apart(min(ends), max(ends)) if ends else (-40.0, 30.0)
 
 
 def _caption(run: ReportedRun) -> str:
-    edges, percentages = run.result[SECTION]["edges"], _bin_percentages(run)
-    strong = sum(percentage for edge, percentage in zip(edges, percentages, strict=False) if edge >= -1e-9)
+    edges = run.result[SECTION]["edges"]
+    strong = sum(percentage for edge, percentage in zip(edges, _bin_percentages(run), strict=False) if edge >= -1e-9)
     return f"{format_percent(strong / 100, 0)} of the weights of {run.name_in_sentence} are stronger than their noise"

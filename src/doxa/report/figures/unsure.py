@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from doxa.report.figures.panel import Panel
+from doxa.report.numbers import format_plain
 from doxa.report.pixels import png_data_url
 from doxa.report.runs import ReportedRun
 from doxa.report.text import shorten
@@ -16,6 +17,7 @@ SECTION = "unsure"
 TITLE = "What it is least sure of"
 LEAD = "The inputs with the most doubtful predictions: the three likeliest classes of each, and the true label in bold."
 BARS, LONGEST = 3, 14  # classes, and characters of a class
+MOST_INPUTS = 100
 
 INPUT = Markup(
     '<div class="input"><img src="{address}" alt="Image of {label}" width="64" height="64">'
@@ -33,7 +35,7 @@ def panels(runs: Sequence[ReportedRun], key: str) -> list[Panel]:
 
 
 def _panel(run: ReportedRun) -> Panel:
-    inputs = run.result[SECTION]
+    inputs = run.result[SECTION][:MOST_INPUTS]
     classes = run.result.get("data", {}).get("classes")
     names = classes if isinstance(classes, list) else []
     inputs_markup = Markup("").join(_input_markup(row, names) for row in inputs)
@@ -49,14 +51,14 @@ def _panel(run: ReportedRun) -> Panel:
 def _input_markup(row: dict[str, Any], names: Sequence[Any]) -> Markup:
     shares = [p or 0.0 for p in row["probabilities"]]
     likeliest = sorted(range(len(shares)), key=lambda c: -shares[c])[:BARS]
-    if isinstance(row["label"], int) and row["label"] < len(shares) and row["label"] not in likeliest:
+    if isinstance(row["label"], int) and 0 <= row["label"] < len(shares) and row["label"] not in likeliest:
         likeliest[-1:] = [row["label"]]
     bars = Markup("").join(
         BAR.format(
             true=Markup(' class="true"') if c == row["label"] else "",
             name=_class_name(c, names),
             width=f"{min(100.0, max(0.0, 100 * shares[c])):.1f}",
-            share=f"{100 * shares[c]:.0f}",
+            share=format_plain(100 * shares[c], 0),
         )
         for c in likeliest
     )
