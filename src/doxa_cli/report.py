@@ -46,8 +46,10 @@ def _result(path: Path) -> dict[str, Any]:
     """The result in a file, or of a finished run under the name that its folder has now."""
     from doxa.results import read_result
     from doxa.runs import read_run_result
+    from doxa.storage.source import require_readable
 
-    if path.is_file():
+    if path.exists() and not path.is_dir():
+        require_readable(path, "the folder of a run, or a file that doxa judge --out wrote")
         return read_result(path)
     return {**read_run_result(path), "name": path.resolve().name}
 

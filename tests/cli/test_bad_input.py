@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -218,6 +220,64 @@ def test_nothing_is_overwritten_unasked(doxa: Command, runs: Path, tables: Path)
     assert "already holds a run; go on with it by --resume" in ended.message
     ended = doxa("prune", runs / "houses", "--out", runs / "flowers")
     assert "is there already" in ended.message
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "/dev/null", "pipe"])
+def test_a_device_is_never_replaced_nor_read_for_a_mark(doxa: Command, runs: Path, tables: Path, name: str) -> None:
+    os.mkfifo("pipe")
+    for arguments in (
+        ("report", runs / "houses", "--out", name),
+        ("report", runs / "houses", "--out", name, "--force"),
+        ("predict", runs / "houses", tables / "rows.csv", "--out", name, "--force"),
+        ("report", name),
+        ("predict", runs / "houses", name),
+    ):
+        ended = doxa(*arguments)
+        assert ended.code == 1
+        assert "a device" in ended.message or "a named pipe" in ended.message
+    assert not Path("/dev/null").is_file()
+
+
+def test_what_the_system_refuses_is_said_with_the_path(
+    doxa: Command, runs: Path, tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root may read and write everywhere, and no disk shall be filled, the refusals are made up."""
+    system_open = open
+
+    def refuse(code: int, name: str) -> None:
+        def refusing(file: Any, *arguments: Any, **options: Any) -> Any:
+            if Path(str(file)).name.startswith(name):
+                raise OSError(code, os.strerror(code), str(file))
+            return system_open(file, *arguments, **options)
+
+        monkeypatch.setattr("builtins.open", refusing)
+
+    rows = tables / "rows.csv"
+    for code in (errno.EACCES, errno.EIO):
+        refuse(code, "rows.csv")
+        ended = doxa("predict", runs / "houses", rows)
+        assert ended.code == 1
+        assert f"{rows} cannot be read: {os.strerror(code)}" in ended.message
+    for code in (errno.ENOSPC, errno.EACCES, errno.EROFS):
+        refuse(code, ".doxa-")
+        ended = doxa("predict", runs / "houses", rows, "--out", "here.csv")
+        assert ended.code == 1
+        assert f"could not write here.csv: {os.strerror(code)}" in ended.message
+    refuse(errno.EACCES, "a.toml")
+    monkeypatch.setattr("doxa.storage.source.require_readable", lambda *_: None)
+    assert "a.toml cannot be read: Permission denied" in doxa("fit", "two_moons", "--config", "a.toml").message
+
+
+def test_an_error_of_the_system_without_words_of_ours_names_its_path(
+    doxa: Command, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "runs/secret")
+
+    monkeypatch.setattr("doxa.runs.open_run", denied)
+    ended = doxa("judge", runs / "houses")
+    assert ended.code == 1
+    assert ended.message == "doxa: runs/secret: Permission denied"
 
 
 def test_a_class_that_training_never_had(doxa: Command, runs: Path) -> None:
