@@ -239,6 +239,8 @@ def _show(name: str, search_result: Any, as_json: bool, quiet: bool) -> None:
 
 def _search_summary(trajectory: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
     """How a search went: how many generations, and the scale and the norms of the slopes in the last of them."""
+    if not trajectory:  # the point that it began at was found wanting before any other
+        return [("generations", "0")]
     last = trajectory[-1]
     return [
         ("generations", str(len(trajectory))),
