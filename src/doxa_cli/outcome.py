@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -15,6 +16,8 @@ from doxa_cli.terminal import note, printable
 
 REFUSED, USAGE, FAULT, PIPE = 1, 2, 70, 141
 BY_SIGNAL, INTERRUPT = 128, 2  # what a signal's number is added to; that of Ctrl-C
+# As torch says it, which has no error of its own for it on a CPU.
+NO_MEMORY = re.compile("can't allocate memory|not enough memory|out of memory|Storage size calculation overflowed")
 TRACEBACK = "DOXA_TRACEBACK"
 HEAD, TAIL = 700, 300  # characters kept of a message that is too long; its end says how to mend it
 
@@ -72,8 +75,8 @@ def _message_and_code(error: BaseException) -> tuple[str, int]:
         return str(error), REFUSED
     if isinstance(error, OSError):
         return ": ".join(str(part) for part in (error.filename, error.strerror) if part) or str(error), REFUSED
-    if isinstance(error, MemoryError):
-        return str(error) or "there is not enough memory; try fewer rows, draws or weights", REFUSED
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))):
+        return "there is not enough memory; try fewer rows, draws or weights", REFUSED
     description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     advice = f"this is a fault of Doxa, not of yours: run it again with {TRACEBACK}=1 set, and report what it prints"
     return f"unexpected {description}; {advice}", FAULT

@@ -44,7 +44,7 @@ def merge_settings(file: Path | None, assignments: Sequence[str], options: Mappi
     settings |= _require_unique(map(_parse_assignment, assignments), "by --set")
     settings |= {name: value for name, value in options.items() if name in IS_TEXT and value not in NOT_GIVEN}
     for name, value in settings.items():
-        require_plain(name, value, is_path=name in PATHS)
+        require_plain(name, value, is_path=name in PATHS, is_name=name in DATA_TYPES)
     # A setting of the rows that is none is as good as not given; Plan knows which of its own may be none.
     settings_given = {name: value for name, value in settings.items() if value is not None or name not in DATA_TYPES}
     return {

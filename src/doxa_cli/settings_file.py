@@ -13,6 +13,7 @@ MAX_BYTES = 2**20
 MAX_PARTS = 64  # of a name with dots, of which a setting has one
 # A name of more parts takes tomllib time that grows with the square of their number.
 DOTTED = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{MAX_PARTS}}}""")
+MAX_BRACKETS = 32  # of the words of a setting
 EXAMPLE = 'a list such as ["a", "b"]'
 NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
@@ -41,7 +42,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("its brackets are nested too deeply") from None
 
 
-def require_plain(name: str, value: Any, is_path: bool = False) -> None:
+def require_plain(name: str, value: Any, is_path: bool = False, is_name: bool = False) -> None:
     """Refuse a value that no setting has: a date, a table, a list of lists, a number or a text beyond all bounds."""
     from doxa.errors import BadInput
 
@@ -49,10 +50,12 @@ def require_plain(name: str, value: Any, is_path: bool = False) -> None:
         for item in value:
             if isinstance(item, list | tuple | dict):
                 raise BadInput(f"the setting {name} holds a list of {_kind(item)}; expected names, as in {EXAMPLE}")
-            require_plain(name, item, is_path)
+            require_plain(name, item, is_path, is_name)
     elif isinstance(value, str | Path):
         if (NO_NAME if is_path else NO_TEXT).search(str(value)):
             raise BadInput(f"the setting {name} is no text: {str(value)[:60]!a} holds a NUL or half a character")
+        if not is_name and str(value).count("(") > MAX_BRACKETS:
+            raise BadInput(f"the setting {name} has more than {MAX_BRACKETS} brackets; members nest less deeply")
     elif isinstance(value, int):
         if is_beyond_count(name, value):
             raise BadInput(f"the setting {name} {BEYOND}")

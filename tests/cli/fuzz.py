@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 
 CELLS = (
@@ -62,38 +63,65 @@ NAMES = (
     "patience", "validation_samples", "checkpoint_every", "checkpoint_steps", "seed", "device",
 )  # fmt: skip
 # Of sizes and times that end; what is odd in them is not that they are large.
+TEXT = """
+    x none true 0 1 -1 2 0.5 1e400 -1e-320 nan inf 0x1f mlp mlp: mlp:0 mlp:-3 mlp:3,x mlp:1.5 mlp:99999999999999999999
+    mlp:3,activation= mlp:2,batch_norm=true mlp:2,batch_norm=7 lenet5 lenet5:3 gaussian gaussian:0 gaussian:-1
+    gaussian:nan gaussian:inf gaussian:1e-300 gaussian:1e300 gaussian:x laplace:0.5 laplace(0.5) laplace(( laplace:
+    laplace:1e-320 scale_mixture:share=2 scale_mixture:share=0.25,wide=1 student_t horseshoe mean_field:rho=(1,2,3)
+    mean_field:layer,scale=0 mean_field:scale=1e300 annealed:5,of=tempered(0.1) annealed:of=annealed(of=annealed)
+    annealed:0 tempered:-1 cosine:0.001 cosine:nan step:0.01,10 step:0.01,0 polynomial:0 warmup sgd sgd:momentum=2
+    sgd:momentum=x adam:lr=1 adam:betas=(1,2) adam:amsgrad=true rmsprop:alpha=9 point variational dropout swa ema
+    langevin swag laplace_approximation search auto ensemble swa:learner=swa local flipout shared local:1 low_rank:0
+    low_rank:-1 low_rank:1e9 weight_space zero_one f1 categorical bernoulli gaussian_learned gaussian_learned:0
+    gaussian_per_input:least=-1 bfloat16 float16 float99 cpu cuda:99 meta cpu:7 mps regression classification * *.bias
+    [ ((((( a=b=c = , ,,, : é 😀 ../x /dev/null /dev/full /proc/self/mem utf-16 idna punycode hex rot13 zip
+    unicode_escape undefined base64 mbcs c1 y kind price
+"""
 WORDS = (
-    "", " ", "x", "none", "true", "0", "1", "-1", "2", "0.5", "1e400", "-1e-320", "nan", "inf", "9" * 5000, "0x1f",
-    "1" + "0" * 25, "mlp", "mlp:", "mlp:0", "mlp:-3", "mlp:3,x", "mlp:1.5", "mlp:99999999999999999999", "mlp:3,activation=",
-    "mlp:2,batch_norm=true", "mlp:2,batch_norm=7", "lenet5", "lenet5:3", "gaussian", "gaussian:0", "gaussian:-1",
-    "gaussian:nan", "gaussian:inf", "gaussian:1e-300", "gaussian:x", "laplace:0.5", "laplace(0.5)", "laplace((", "laplace:",
-    "scale_mixture:share=2", "scale_mixture:share=0.25,wide=1", "student_t", "horseshoe", "mean_field:rho=(1,2,3)",
-    "mean_field:layer,scale=0", "mean_field:scale=1e300", "annealed:5,of=tempered(0.1)", "annealed:of=annealed(of=annealed)",
-    "annealed:0", "tempered:-1", "cosine:0.001", "cosine:nan", "step:0.01,10", "step:0.01,0", "polynomial:0", "warmup",
-    "sgd", "sgd:momentum=2", "sgd:momentum=x", "adam:lr=1", "adam:betas=(1,2)", "adam:amsgrad=true", "rmsprop:alpha=9",
-    "point", "variational", "dropout", "swa", "ema", "langevin", "swag", "laplace_approximation", "search", "auto",
-    "ensemble", "swa:learner=swa", "local", "flipout", "shared", "local:1", "low_rank:0", "low_rank:-1", "low_rank:1e9",
-    "weight_space", "zero_one", "f1", "categorical", "bernoulli", "gaussian_learned", "gaussian_learned:0",
-    "gaussian_per_input:least=-1", "bfloat16", "float16", "float99", "cpu", "cuda:99", "meta", "cpu:7", "mps", "regression",
-    "classification", "*", "*.bias", "[", "(((((", ")" * 50, "a=b=c", "=", ",", ",,,", ":", "é", "\u202e", "😀", "\udcff",
-    "../x", "/dev/null", "/dev/full", "/proc/self/mem", "x" * 5000, "utf-16", "idna", "punycode", "hex", "rot13", "zip",
-    "unicode_escape", "undefined", "base64", "mbcs", "c1", "y", "kind", "price",
+    *TEXT.split(),
+    "", " ", "\u202e", "\udcff", "9" * 5000, "1" + "0" * 25, ")" * 50, "x" * 5000,
 )  # fmt: skip
+LEARNERS = ("variational", "variational", "point", "dropout", "swa", "ema", "langevin", "search", "auto")
+# What fits a setting, so that not every case ends at its first odd word.
+FITTING = {
+    "keep_constant": ("true",), "hold_out": ("0.2", "0.5"), "net": ("mlp:3", "mlp:2,batch_norm=true", "mlp:"),
+    "prior": ("laplace:0.5", "gaussian:1e-300", "gaussian:1e300"), "noise": ("flipout", "shared", "local"),
+    "kl_weight": ("0", "1e-30", "annealed:1", "1e30"), "samples": ("1", "2"), "antithetic": ("true", "false"),
+    "dropout": ("0", "0.9"), "temperature": ("0", "1e30"), "burn_in": ("0", "0.99"), "members": ("1", "2"),
+    "lr": ("1e-300", "1e30", "cosine:0.001", "step:0.01,10"), "optimiser": ("sgd", "adam", "rmsprop:alpha=0.9"),
+    "patience": ("1",), "seed": ("-1", "18446744073709551615"), "population": ("2", "4"),
+    "perturbation": ("low_rank:1",),
+    "perturbation_scale": ("1e-30", "1e30"), "checkpoint_steps": ("1",), "average_from": ("0",),
+    "average_decay": ("0",),
+    "random": ("*.bias", "*"), "posterior": ("mean_field:layer", "mean_field:scale=1e30"),
+    "likelihood": ("categorical",),
+}  # fmt: skip
 FLAGS = ("--resume", "--json", "--quiet", "--antithetic", "--on-disk", "--same-start", "--keep-constant", "--force")
-QUICK = ("--epochs=1", "--draws=2", "--population=4", "--batch-size=64")
+QUICK = {"epochs": "1", "draws": "2"}
 FUNCTIONS = ("sphere", "himmelblau", "rosenbrock", "rastrigin", "nothing-v1", "Nothing/x-v0")
+
+
+def _odd_pairs(rng: random.Random) -> dict[str, str]:
+    """Some settings that fit, and one or none that hardly does."""
+    learner = rng.choice(LEARNERS)
+    fitting = {name: rng.choice(FITTING[name]) for name in rng.sample([*FITTING], rng.randrange(0, 3))}
+    odd = {name: rng.choice(WORDS) for name in rng.sample(NAMES[1:], rng.choice([0, 1, 1, 2]))}
+    pairs = {**QUICK, "learner": learner, **fitting, **odd}
+    if learner == "search":
+        pairs.setdefault("population", "2")
+    return pairs
 
 
 def odd_settings(rng: random.Random, source: str) -> bytes:
     """A TOML file of settings, known and unknown, with values of every kind."""
-    lines = ["epochs = 1", "draws = 2", "population = 4", f'source = "{source}"']
-    for name in rng.sample(NAMES, rng.randrange(1, 5)):
-        key = rng.choice([name, name.replace("_", "-"), f'"{name}"', f"{name}.x", f"[{name}]\nx"])
-        if rng.random() < 0.8:
-            key = name
-        lines.append(f"{key} = {_toml_value(rng, 0)}")
+    lines = [f'source = "{source}"']
+    for name, word in _odd_pairs(rng).items():
+        key = rng.choice([name.replace("_", "-"), f'"{name}"', f"{name}.x", f"[{name}]\nx"])
+        fits = name in QUICK or word in FITTING.get(name, LEARNERS)
+        value = (word if re.fullmatch(r"-?[\d.]+|true|false", word) else f'"{word}"') if fits else _toml_value(rng, 0)
+        lines.append(f"{key if rng.random() < 0.03 else name} = {value}")
     content = "\n".join(lines).encode("utf-8", "surrogateescape")
-    return _damaged(rng, content) if rng.random() < 0.2 else content
+    return _damaged(rng, content) if rng.random() < 0.15 else content
 
 
 def _toml_value(rng: random.Random, depth: int) -> str:
@@ -123,16 +151,18 @@ def odd_command(rng: random.Random, sources: Sequence[str], runs: Sequence[str])
     word, source, run = rng.choice(WORDS), rng.choice(sources), rng.choice([*runs, rng.choice(WORDS)])
     options = [
         piece
-        for name in rng.sample(NAMES[1:], rng.randrange(0, 4))
+        for name, value in _odd_pairs(rng).items()
         for piece in rng.choice(
-            [(f"--{name.replace('_', '-')}", rng.choice(WORDS)), ("--set", f"{name}={rng.choice(WORDS)}")]
+            [("--set", f"{name}={value}"), ("--set", f"{name}={value}")]
+            if value in ("true", "false")
+            else [(f"--{name.replace('_', '-')}", value), ("--set", f"{name}={value}")]
         )
     ]
     flags = rng.sample(FLAGS, rng.randrange(0, 2))
     kind = rng.randrange(10)
     if kind < 4:
         target = rng.choice(["price", "kind", "c0", "c1", word])
-        return ["fit", source, *(("--target", target) if rng.random() < 0.8 else ()), *QUICK, *options, *flags]
+        return ["fit", source, *(("--target", target) if rng.random() < 0.9 else ()), *options, *flags]
     if kind == 4:
         sizes = ["--generations", rng.choice(["1", "2", word]), "--population", rng.choice(["2", "4"])]
         start = rng.choice([[], ["--start", rng.choice(["1,2", "nan,1", "1e308,1e308", "1", ",", word])]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,17 +20,14 @@ CASES, COMMANDS = 300, 200
 
 @pytest.mark.filterwarnings("error")
 def test_odd_tables_are_read_or_refused() -> None:
-    ends = Counter[str]()
+    read = 0
     for seed in range(CASES):
         rng = random.Random(f"csv {seed}")
         Path("t.csv").write_bytes(odd_csv(rng))
-        try:
+        with suppress(DoxaError):
             load_training_data("t.csv", rng.choice(["c0", "c1", "y", "a"]), keep_constant=True)
-            ends["read"] += 1
-        except DoxaError as error:
-            assert str(error)
-            ends["refused"] += 1
-    assert min(ends["read"], ends["refused"]) > CASES // 10
+            read += 1
+    assert CASES // 10 < read < CASES - CASES // 10
 
 
 def test_odd_settings_are_taken_or_refused() -> None:
