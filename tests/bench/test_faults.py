@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
+import random
 import signal
 import sys
 from collections.abc import Iterator
@@ -16,9 +18,10 @@ import torch
 from doxa.errors import BadInput, BrokenFile
 from doxa.storage import sealed
 from doxa_bench import runner
-from doxa_bench.faults import campaign
+from doxa_bench.faults import attempts, campaign
 from doxa_bench.faults.contract import Case, Outcome
 from doxa_bench.faults.kinds import KINDS, damage, headers, kills
+from doxa_bench.faults.kinds.inputs import command_lines, result_files, settings_files, tables
 from doxa_bench.faults.processes.jobs import Job
 from doxa_bench.faults.processes.shim import ERRORS, PHASES
 from doxa_bench.faults.workshop import LocalWorkshop
@@ -30,8 +33,12 @@ def workshop() -> Iterator[LocalWorkshop]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))
         with LocalWorkshop() as opened:
-            opened.run(Job("planted_faults:sleep_long", timeout=0.01))
             yield opened
+            assert opened._server is not None
+            process = opened._server.process
+    assert process.poll() is not None  # the server ends with the campaign, and leaves nothing behind
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
 
 
 def judged(workshop: LocalWorkshop, call: str, timeout: float = 20.0, **arguments: Any) -> list[str]:
@@ -173,6 +180,65 @@ def test_hostile_headers_that_are_believed_are_counted(
     assert done["count"] == 30
 
 
+def test_attempts_that_fall_over_hang_or_are_believed_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "SECONDS", 0.5)
+    monkeypatch.setattr(attempts, "MEMORY", 50 << 20)
+
+    def refuse() -> None:
+        raise BrokenFile("no")
+
+    def fall() -> None:
+        raise RecursionError
+
+    def exit_from_within() -> None:
+        sys.exit(3)
+
+    def believe() -> None:
+        raise attempts.Accepted("all of it")
+
+    def hang() -> None:
+        while True:
+            pass
+
+    def feast() -> None:
+        bytearray(os.urandom(1) * (200 << 20))
+
+    tries = {"a": refuse, "b": int, "c": fall, "d": exit_from_within, "e": believe, "f": hang, "g": feast}
+    done = attempts.try_each(tries.items())
+    found = {text[0]: problem for problem, text in done["failures"]}
+    assert found.pop("g", "hung") == "hung"  # unless this process has been as large before
+    assert found == {"c": "tracebacks", "d": "tracebacks", "e": "silent", "f": "hung"}
+    assert (done["tried"]["refused"], done["count"]) == (1, 7)
+
+
+def test_what_is_made_up_is_the_same_each_time() -> None:
+    for make in (
+        tables.make_up_table,
+        command_lines.make_up_line,
+        settings_files.make_up_settings,
+        lambda rng: result_files.exchange(rng, b'{"a": [1, {"b": 2}]}'),
+    ):
+        assert [make(random.Random(k)) for k in range(40)] == [make(random.Random(k)) for k in range(40)]
+        assert len({repr(make(random.Random(k))) for k in range(40)}) > 20
+    lines = [command_lines.make_up_line(random.Random(k)) for k in range(300)]
+    for line in lines:  # nothing is written beyond the folder, and nothing runs for minutes
+        after = [value for option, value in itertools.pairwise(line) if option == "--out"]
+        assert not any(os.path.isabs(value) for value in after), line
+        if {*line} & {*command_lines.LONG} & {*command_lines.commands(), "get"}:
+            assert command_lines.UNKNOWN in line
+
+
+def test_a_command_that_ends_as_a_fault_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    import doxa_cli.app
+
+    for code, words in ((70, "a fault"), (1, "Traceback (most recent call last)")):
+        monkeypatch.setattr(doxa_cli.app, "main", lambda line, code=code, words=words: (print(words), code)[1])
+        with pytest.raises(command_lines.ExitAsFault):
+            command_lines.run_line(["version"])
+    monkeypatch.setattr(doxa_cli.app, "main", lambda line: 2)
+    assert command_lines.run_line(["version"]) == "refused as usage"
+
+
 def test_cases_repeat_and_kinds_take_turns() -> None:
     assert Case(1, "kills", 7).rng().random() == Case(1, "kills", 7).rng().random()
     assert Case(1, "kills", 7).rng().random() != Case(2, "kills", 7).rng().random()
@@ -222,15 +288,4 @@ def test_a_slice_of_the_campaign_finds_nothing(kind: str, workshop: LocalWorksho
 
 
 # Of kills, those of a fork and of an interpreter of its own.
-SLICE = {"kills": (1, 2, 4, 9)}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the shim reads /proc")
-def test_the_server_ends_with_the_campaign() -> None:
-    with LocalWorkshop() as workshop:
-        workshop.run(Job("os:getpid"))
-        process = workshop._server.process if workshop._server else None
-    assert process is not None
-    assert process.poll() is not None
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
+SLICE = {"kills": (1, 2, 4, 9), "disks": (1, 6), "signals": (1, 2), "lines": (0,), "consoles": (1,), "tables": (0,)}

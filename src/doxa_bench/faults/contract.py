@@ -92,8 +92,15 @@ class Workshop(Protocol):
 class Kind(Protocol):
     """A kind of cases."""
 
-    asks: str  # what is tried, for the page
-    share: float  # of the time, beside the others
+    @property
+    def asks(self) -> str:
+        """What is tried, for the page."""
+        ...
+
+    @property
+    def share(self) -> float:
+        """Of the time, beside the others."""
+        ...
 
     def try_case(self, case: Case, workshop: Workshop) -> Outcome:
         """Try one."""

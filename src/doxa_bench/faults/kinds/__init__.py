@@ -6,6 +6,11 @@ from doxa_bench.faults.contract import Kind
 from doxa_bench.faults.kinds.damage import Damage
 from doxa_bench.faults.kinds.disks import Disks
 from doxa_bench.faults.kinds.headers import Headers
+from doxa_bench.faults.kinds.inputs.command_lines import LINES
+from doxa_bench.faults.kinds.inputs.consoles import Consoles
+from doxa_bench.faults.kinds.inputs.result_files import RESULTS
+from doxa_bench.faults.kinds.inputs.settings_files import SETTINGS
+from doxa_bench.faults.kinds.inputs.tables import TABLES
 from doxa_bench.faults.kinds.kills import Kills
 from doxa_bench.faults.kinds.signals import Signals
 
@@ -15,4 +20,9 @@ KINDS: dict[str, Kind] = {
     "headers": Headers(),
     "disks": Disks(),
     "signals": Signals(),
+    "tables": TABLES,
+    "lines": LINES,
+    "settings": SETTINGS,
+    "results": RESULTS,
+    "consoles": Consoles(),
 }

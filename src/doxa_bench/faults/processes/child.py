@@ -65,7 +65,12 @@ def _prepare(job: Job) -> None:
     if job.memory is not None:
         with open("/proc/self/statm") as file:
             taken = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_AS, (taken + job.memory, taken + job.memory))
+        limit_memory(taken + job.memory)
+
+
+def limit_memory(size: int) -> None:
+    """Have this process fail where it asks for more than so many bytes in all."""
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
 def _install_shim(job: Job, reports: int) -> Shim | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from doxa_bench.faults.processes.child import work_and_exit
+from doxa_bench.faults.processes.child import limit_memory, work_and_exit
 from doxa_bench.faults.processes.jobs import Ending, Job
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "COLUMNS": "100"}
@@ -96,7 +96,14 @@ def _spawn(job: Job, theirs: int, screen: IO[bytes]) -> int:
     if job.command is not None:
         command = [sys.executable, "-m", "doxa_cli", *job.command]
     started = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=screen, stderr=screen, pass_fds=(theirs,), start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=screen,
+        stderr=screen,
+        cwd=job.within,
+        pass_fds=(theirs,),
+        start_new_session=True,
+        preexec_fn=None if job.command is None or job.memory is None else lambda: limit_memory(job.memory or 0),
     )
     started.returncode = 0  # waited for below, by its number
     return started.pid

@@ -1,0 +1,1 @@
+"""What users and programs hand to Doxa, made up: tables, command lines, settings and results."""
