@@ -49,7 +49,7 @@ LEARNERS: dict[str, Callable[[], Any]] = {
 NO_PATIENCE = ("langevin", "langevin on disk")
 
 
-def learn(folder: str, learner: str, resume: bool = True) -> str:
+def learn(folder: str, learner: str) -> str:
     """`doxa.fit` with a checkpoint every few steps; what it learned as a digest."""
     options: dict[str, Any] = (
         {} if learner in NO_PATIENCE else {"validation": rows(5), "patience": 2, "validation_samples": 2}
@@ -65,14 +65,14 @@ def learn(folder: str, learner: str, resume: bool = True) -> str:
         seed=SEED,
         checkpoint=folder,
         checkpoint_steps=EVERY,
-        resume=resume,
+        resume=True,
         progress=False,
         **({} if learner in NO_PATIENCE else options),
     )
     return digest(belief.predict(rows(7)[0], 3).outputs, json.dumps(belief.record.history, sort_keys=True))
 
 
-def learn_fleet(folder: str, resume: bool = True) -> str:
+def learn_fleet(folder: str) -> str:
     """A fleet in two parts, of two beliefs and two points."""
     beliefs = doxa.fleet(
         net(),
@@ -84,7 +84,7 @@ def learn_fleet(folder: str, resume: bool = True) -> str:
         batch_size=BATCH,
         checkpoint=folder,
         checkpoint_steps=EVERY,
-        resume=resume,
+        resume=True,
         progress=False,
     )
     return digest(*(belief.predict(rows(7)[0], 3).outputs for belief in beliefs))
@@ -94,24 +94,29 @@ def square(w: Tensor) -> Tensor:
     return (w - 1).square().sum()
 
 
-def find(folder: str, pool: bool, resume: bool = True) -> str:
+def find(folder: str, pool: bool) -> str:
     """A search for the lowest point of a square, by this process or by two workers."""
+    return find_with(folder, square, engines.pool(2) if pool else None)
+
+
+def find_with(folder: str, objective: Callable[[Tensor], Any], engine: Any) -> str:
+    """The same, of a square of one's own, by whom one likes."""
     found = search.minimise(
-        square,
+        objective,
         [0.0, 0.5, 3.0],
         generations=8,
         size=8,
         seed=SEED,
-        engine=engines.pool(2) if pool else None,
+        engine=engine,
         checkpoint=folder,
         checkpoint_every=2,
-        resume=resume,
+        resume=True,
         progress=False,
     )
     return digest(found.path, found.best, json.dumps(found.trajectory, sort_keys=True))
 
 
-def play(folder: str, resume: bool = True) -> str:
+def play(folder: str) -> str:
     """Two agents of two kinds at a small bandit."""
     torch.manual_seed(SEED)
     source = torch.Generator().manual_seed(SEED)
@@ -130,7 +135,7 @@ def play(folder: str, resume: bool = True) -> str:
         memory=8,
         checkpoint=folder,
         checkpoint_every=3,
-        resume=resume,
+        resume=True,
         progress=False,
     )
     return digest(*(outcome.regret for outcome in outcomes))

@@ -12,7 +12,9 @@ from doxa_bench.faults.kinds.inputs.result_files import RESULTS
 from doxa_bench.faults.kinds.inputs.settings_files import SETTINGS
 from doxa_bench.faults.kinds.inputs.tables import TABLES
 from doxa_bench.faults.kinds.kills import Kills
+from doxa_bench.faults.kinds.servers import Servers
 from doxa_bench.faults.kinds.signals import Signals
+from doxa_bench.faults.kinds.workers import Workers
 
 KINDS: dict[str, Kind] = {
     "kills": Kills(),
@@ -25,4 +27,6 @@ KINDS: dict[str, Kind] = {
     "settings": SETTINGS,
     "results": RESULTS,
     "consoles": Consoles(),
+    "servers": Servers(),
+    "workers": Workers(),
 }
