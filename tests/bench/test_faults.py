@@ -277,8 +277,9 @@ def test_counts_of_several_runs_are_added(tmp_path: Path) -> None:
         runner.add_to_earlier(tmp_path, "memory", "cpu")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "workers"])
 def test_a_slice_of_the_campaign_finds_nothing(kind: str, workshop: LocalWorkshop) -> None:
+    """Workers, which take seconds to begin, are killed and frozen in the tests of the engines."""
     result: dict[str, Any] = {"kinds": {}, "failures": []}
     for number in SLICE.get(kind, (0, 1)):
         case = Case(0, kind, number)

@@ -103,9 +103,9 @@ def head(status: str = "200 OK", **fields: object) -> bytes:
 
 
 def _send(
-    content: Callable[[random.Random, int], bytes], rng: random.Random, connection: socket.socket, port: int
+    make: Callable[[random.Random, int], bytes], rng: random.Random, connection: socket.socket, port: int
 ) -> None:
-    connection.sendall(content(rng, port))
+    connection.sendall(make(rng, port))
 
 
 def _stand_still(rng: random.Random, connection: socket.socket, port: int) -> None:
