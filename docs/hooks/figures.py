@@ -74,6 +74,23 @@ def campaign_kinds() -> str:
     return table(("kind", "what is tried"), [(f"`{name}`", kind.asks) for name, kind in KINDS.items()], text_columns=2)
 
 
+def campaign_problems() -> str:
+    """What `doxa bench faults` counts."""
+    from doxa_bench.faults.contract import PROBLEMS
+
+    return table(("counted as", "what it means"), [*PROBLEMS.items()], text_columns=2)
+
+
+def campaign_runs() -> str:
+    """The runs whose counts were added, with their seeds and commits."""
+    runs = bench("faults").get("runs") or [bench("faults")]
+    rows = [
+        (", ".join(map(str, run["seeds"])), f"{run['seconds'] / 60:.0f}", f"{run['commit']}", run["device"])
+        for run in runs
+    ]
+    return table(("seeds", "minutes", "commit", "device"), rows, text_columns=4)
+
+
 def mnist_score(weight: float, score: str) -> str:
     """One test score of MNIST with its standard error over seeds."""
     from doxa_bench.tables import with_error
@@ -298,6 +315,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         commands,
         cache,
         campaign_kinds,
+        campaign_problems,
+        campaign_runs,
         cost,
         count,
         data_cards,
