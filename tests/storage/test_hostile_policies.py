@@ -98,3 +98,11 @@ def test_what_could_not_be_loaded_is_not_saved(honest: Any, tmp_path: Path) -> N
     with pytest.raises(BadInput, match="cannot be saved: scale holds NaN"):
         replace(honest[0], scale=honest[0].scale * math.nan).save(tmp_path / "a")
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("names", [("best", "mean", "scale"), ("buffers.1.running_mean",)])
+def test_numbers_of_another_precision_are_refused(names: tuple[str, ...], honest: Any, tmp_path: Path) -> None:
+    header, tensors = copy.deepcopy(honest[1:])
+    tensors |= {name: tensors[name].double() for name in names}
+    with pytest.raises(BadInput, match=r"is torch.float64, that of the net torch.float32; bring the"):
+        load_policy(forge(tmp_path / "a", header, tensors), net(), Reach)

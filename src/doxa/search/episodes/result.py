@@ -167,6 +167,7 @@ def load_policy(
     header, tensors = sealed.read(path, KIND)
     saved = decode_policy(path, header, tensors)
     require_same_net(path, saved.layout, saved.buffers, net)
+    _require_same_precision(path, saved, net)
     device = next((p.device for p in net.parameters()), torch.device("cpu"))
     environment = _stored_environment(path, saved) if environment is None else environment
     if bound is None and saved.bound not in BOUNDS:
@@ -199,6 +200,18 @@ def _stored_environment(path: str | PathLike[str], saved: SavedPolicy) -> str:
             f"imported: pass environment={saved.environment!r}, if you trust it"
         )
     return saved.environment
+
+
+def _require_same_precision(path: str | PathLike[str], saved: SavedPolicy, net: nn.Module) -> None:
+    """Refuse a net that calculates in another precision than the policy's numbers."""
+    net_tensors = dict((*net.named_parameters(), *net.named_buffers()))
+    weights = {slot.name: saved.weights["best"] for slot in saved.layout.slots}
+    for name, t in {**weights, **saved.buffers}.items():
+        if name in net_tensors and net_tensors[name].dtype != t.dtype:
+            raise BadInput(
+                f"{name} of the policy in {path} is {t.dtype}, that of the net {net_tensors[name].dtype}; bring the "
+                f"net to the policy's precision, e.g. net.to({t.dtype})"
+            )
 
 
 def _require_observations(path: str | PathLike[str], saved: SavedPolicy, env_spec: EnvironmentSpec) -> None:
