@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from doxa.errors import BrokenFile
-from doxa.storage.sealed_json import first_bad_number, has_seal, parse_json, read_bounded, to_sealed_bytes
+from doxa.storage.json_text import first_bad_number, has_seal, parse_json, read_bounded, to_sealed_bytes
 
 FIELDS = {"name": 'Ω \u2028 \ud800 \x00 "quoted"', "numbers": [1, 2.5e-300, -7], "table": {"a": None, "b": True}}
 

@@ -17,7 +17,7 @@ from doxa.errors import BadInput, BrokenFile
 from doxa.runs import Plan, learn, load_training_data, open_run, predict_table
 from doxa.runs.folder import read_spec, write_spec
 from doxa.runs.manifest import read_manifest, take_stock, write_manifest
-from doxa.storage.sealed_json import to_sealed_bytes
+from doxa.storage.json_text import to_sealed_bytes
 
 POINT = Plan(net="mlp:2", learner="point", epochs=1, draws=2)
 

@@ -14,6 +14,7 @@ from torch import nn
 import doxa
 from doxa import BrokenFile, learners, likelihoods, priors
 from doxa.collectors import chain
+from doxa.engine.checkpoint import PREVIOUS
 from doxa.storage import rows
 
 STORE, BELIEF = "samples-0.rows", "belief.doxa"
@@ -64,10 +65,14 @@ def cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def go_on(cut: Path, store: bytes, refused: bool) -> None:
-    """Go on with a run that has this store: it is refused, or its belief is that of one never broken off."""
+    """Go on with a run that has this store: it is refused, or its belief is that of one never broken off.
+
+    The checkpoint before the last, which needs fewer of the samples, is not there to help.
+    """
     folder = cut.with_name("again")
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(cut, folder)
+    (folder / PREVIOUS).unlink()
     (folder / STORE).write_bytes(store)
     if refused:
         with pytest.raises(BrokenFile, match=STORE):
@@ -75,6 +80,15 @@ def go_on(cut: Path, store: bytes, refused: bool) -> None:
         return
     run(folder, resume=True)
     assert (folder / BELIEF).read_bytes() == (cut.with_name("whole") / BELIEF).read_bytes()
+
+
+def test_a_store_that_is_damaged_late_serves_the_checkpoint_before(cut: Path) -> None:
+    content = bytearray((cut / STORE).read_bytes())
+    content[64 + 7 * (21 * 4 + 4) + 2 * 32] ^= 1  # in the last of the samples that the newest checkpoint knows of
+    (cut / STORE).write_bytes(content)
+    with pytest.warns(UserWarning, match="going on from .*previous"):
+        run(cut, resume=True)
+    assert (cut / BELIEF).read_bytes() == (cut.with_name("whole") / BELIEF).read_bytes()
 
 
 def test_a_store_cut_short(cut: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from doxa.errors import shorten
-from doxa.storage.sealed_json import first_bad_number
+from doxa.storage.json_text import first_bad_number
 
 DEEPEST = 64  # levels of a result
 LARGEST = 2**64  # of a whole number; seeds are smaller

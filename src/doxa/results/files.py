@@ -10,7 +10,7 @@ from typing import Any
 from doxa.errors import BadInput, BrokenFile, shorten
 from doxa.results.check import DEEPEST, Result, first_problem
 from doxa.storage.disk import atomic_write
-from doxa.storage.sealed_json import SEAL, has_seal, parse_json, read_bounded, to_sealed_bytes
+from doxa.storage.json_text import SEAL, has_seal, parse_json, read_bounded, to_sealed_bytes
 
 KIND, FORMAT = "doxa result", 2
 UNSEALED = 1  # the format of results without a seal, in files and in memory

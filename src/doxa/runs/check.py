@@ -39,7 +39,8 @@ from doxa.runs.manifest import (
 from doxa.storage import sealed
 from doxa.storage.disk import is_temporary
 from doxa.storage.lock import LOCK, folder_lock
-from doxa.storage.sample_store import SampleStore, blocks
+from doxa.storage.rows import blocks
+from doxa.storage.sample_store import SampleStore
 
 RESTORE = "restore it from a copy, or have `doxa fit` with the same arguments and --resume make it again"
 STORE_SUFFIX = ".rows"

@@ -37,8 +37,8 @@ from doxa.runs.parsing import split_call
 from doxa.runs.plan import Plan, build_net
 from doxa.runs.spec import spec_problem
 from doxa.storage import sealed
+from doxa.storage.json_text import SEAL, has_seal, parse_json, read_bounded, to_sealed_bytes
 from doxa.storage.lock import folder_lock
-from doxa.storage.sealed_json import SEAL, has_seal, parse_json, read_bounded, to_sealed_bytes
 from doxa.tables import Familiarity, Preparation
 
 KIND, VERSION = "doxa run", 2

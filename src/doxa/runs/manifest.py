@@ -11,8 +11,8 @@ from typing import Any
 
 from doxa.errors import BrokenFile, shorten
 from doxa.storage.disk import atomic_write, is_temporary
+from doxa.storage.json_text import has_seal, parse_json, read_bounded, to_sealed_bytes
 from doxa.storage.lock import LOCK
-from doxa.storage.sealed_json import has_seal, parse_json, read_bounded, to_sealed_bytes
 
 MANIFEST = "manifest.json"
 RUN, BELIEF, TABLE, RESULT = "run.json", "belief.doxa", "table.doxa", "result.json"

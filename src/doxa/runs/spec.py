@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from doxa.errors import shorten
-from doxa.storage.sealed_json import first_bad_number
+from doxa.storage.json_text import first_bad_number
 
 LARGEST = 2**31  # of a count of rows, inputs or outputs
 MOST_WORDS = 10_000  # letters of a setting

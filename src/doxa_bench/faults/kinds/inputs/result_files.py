@@ -16,7 +16,7 @@ from doxa import report
 from doxa.results import read_result
 from doxa.runs import open_run, predict_table
 from doxa.runs.manifest import MANIFEST, take_stock, write_manifest
-from doxa.storage.sealed_json import SEAL
+from doxa.storage.json_text import SEAL
 from doxa_bench.faults.attempts import try_each
 from doxa_bench.faults.kinds.inputs.block import Block
 from doxa_bench.faults.kinds.inputs.made_up import DEEP, printable, value, word
