@@ -12,6 +12,7 @@ import re
 import stat
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -71,6 +72,19 @@ def test_saving_and_loading_loses_nothing(path: Path) -> None:
     assert loaded.record.history == [{"nll": 1.0, "kl": math.inf}]
     loaded.save(path.with_name("b.doxa"))
     assert path.with_name("b.doxa").read_bytes() == path.read_bytes()
+
+
+def test_buffers_that_hold_nan_are_told_of_unless_the_net_has_them_so(tmp_path: Path) -> None:
+    path, broken = tmp_path / "a.doxa", belief()
+    broken.buffers[0]["1.running_var"][0] = math.nan
+    broken.save(path)
+    with pytest.warns(UserWarning, match=r"1\.running_var hold NaN"):
+        load(path, net())
+    masked = net()
+    masked[1].running_var[0] = math.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(path, masked)
 
 
 def test_the_comparison_of_beliefs_sees_one_bit(path: Path) -> None:

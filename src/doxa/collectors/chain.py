@@ -117,7 +117,8 @@ class ChainCollector:
         path = self._path(net)
         with suppress(BrokenFile):
             store = SampleStore.open(path)
-            if (store.columns, store.dtype) == (self.columns, self.values.dtype):
+            fits = (store.columns, store.dtype) == (self.columns, self.values.dtype)
+            if fits and store.format.segment is not None:  # those of before were not sealed
                 store.truncate(0)
                 return store
         path.unlink(missing_ok=True)

@@ -254,4 +254,14 @@ def load(
         device = next((p.device for p in net.parameters()), torch.device("cpu"))
     parts = decode_parts(path, header, {k: t.to(device) if isinstance(t, Tensor) else t for k, t in tensors.items()})
     require_same_net(path, parts["layout"], parts["buffers"][0], net)
+    _warn_of_nan(path, parts["buffers"], net)
     return Belief(net, **parts)
+
+
+def _warn_of_nan(path: str | PathLike[str], buffers: Sequence[Mapping[str, Tensor]], net: nn.Module) -> None:
+    """Say which buffers hold NaN where those of the net as it was built do not: nothing forbids it, few mean it."""
+    own = {name for name, b in net.named_buffers() if not b.is_meta and bool(b.isnan().any())}
+    names = {name: None for member in buffers for name, b in member.items() if bool(b.isnan().any())}
+    names = {name: None for name in names if name not in own}
+    if names:
+        warnings.warn(f"{path}: {', '.join(names)} hold NaN, and so may what it predicts", stacklevel=3)
