@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -61,11 +62,13 @@ def test_an_objective_that_hangs_is_ended_by_its_deadline(tmp_path: Path) -> Non
 
 
 def test_an_objective_that_calls_sys_exit_ends_the_search_at_once(tmp_path: Path) -> None:
-    with pytest.raises(
-        engines.EvaluationFailed, match=r"in generation \d+, block \d+ of the population: SystemExit: 3"
-    ):
+    words = r"in generation \d+, block (\d+) of the population: SystemExit: 3\s+at point (\d+) of the generation"
+    with pytest.raises(engines.EvaluationFailed, match=words) as error:
         minimise(afflicted(tmp_path, "exits", 1000), START, engine=engines.pool(1), **KEYS)
     assert len(list((tmp_path / "marks").iterdir())) == 1
+    found = re.search(words, str(error.value))
+    assert found is not None
+    assert int(found[1]) == int(found[2]) // 2  # 32 points in 16 blocks
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), ValueError("the oven is cold")], ids=repr)

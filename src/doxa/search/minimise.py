@@ -74,7 +74,8 @@ class Minimisation:
             self.path.append(search.mean.clone())
 
     def evaluate(self, units: slice) -> Tensor:
-        return evaluate_points(self.f, self.batched, self.search.points(units))
+        first = units.start * self.search.pending_population.per_unit
+        return evaluate_points(self.f, self.batched, self.search.points(units), first)
 
     @property
     def converged(self) -> bool:
@@ -229,9 +230,12 @@ class Negative:
         return [-v for v in values] if isinstance(values, list | tuple) else -values
 
 
-def evaluate_points(f: Objective, batched: bool, points: Tensor) -> Tensor:
-    """The objective of rows [N, d] as a vector [N], or an error that says what it gave instead."""
-    returned = f(points) if batched else [f(point) for point in points]
+def evaluate_points(f: Objective, batched: bool, points: Tensor, first: int = 0) -> Tensor:
+    """The objective of rows [N, d] as a vector [N], or an error that says what it gave instead.
+
+    `first` is the number of the first row in its generation, for errors to name.
+    """
+    returned = f(points) if batched else [_evaluate_point(f, point, first + n) for n, point in enumerate(points)]
     try:
         values = torch.as_tensor(returned) if batched else torch.stack([torch.as_tensor(v) for v in returned])
         values = values.to(points)
@@ -244,3 +248,11 @@ def evaluate_points(f: Objective, batched: bool, points: Tensor) -> Tensor:
             + ("" if batched else "; if it takes many at once, say batched=True")
         )
     return values
+
+
+def _evaluate_point(f: Objective, point: Tensor, number: int) -> Any:
+    try:
+        return f(point)
+    except BaseException as error:
+        error.add_note(f"at point {number} of the generation")
+        raise
