@@ -84,6 +84,21 @@ def require_positive_number(name: str, value: Any) -> None:
     require_positive(name, value)
 
 
+def require_size(name: str, value: Any) -> None:
+    """Refuse a positive number that a float32 can hardly hold, or nothing that is divided by it."""
+    if not hasattr(value, "amin") and not 1e-30 <= value <= 1e30:
+        raise BadInput(f"{name} must lie between 1e-30 and 1e30; got {value!r}")
+
+
+def require_centre(value: Any) -> None:
+    """Refuse a centre of weights that is no number, and none of the things that hold one for each weight."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and not abs(value) <= 1e30:
+        raise BadInput(f"centre must lie within ±1e30; got {value!r}")
+    if not is_number and (value is None or isinstance(value, str | bool | tuple | list)):
+        raise BadInput(f"centre must be a number, a tensor, a net or its state dict; got {value!r}")
+
+
 def require_from_zero(name: str, value: Any) -> None:
     """Refuse what is not a finite number from zero up."""
     if not (isinstance(value, Real) and 0 <= float(value) < float("inf")):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput
+from doxa.errors import BadInput, require_whole
 from doxa.likelihoods import over_draws
 from doxa.likelihoods.example import Example
 
@@ -29,6 +29,7 @@ class Categorical:
     discrete: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        require_whole("class_axis", self.class_axis, least=None)
         if self.class_axis >= 0:
             raise BadInput(f"class_axis counts from the end and must be negative; got {self.class_axis}")
 

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from doxa.errors import BadInput, require_positive
+from doxa.errors import BadInput, require_positive, require_size
 from doxa.likelihoods import over_draws
 from doxa.likelihoods.example import Example
 from doxa.random.keys import generator
@@ -133,6 +133,7 @@ class Gaussian(_Gaussian):
 
     def __post_init__(self) -> None:
         require_positive("scale", self.scale)
+        require_size("scale", self.scale)
 
     def split(self, output: Tensor, parameters: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         return output, output.new_full((), self.scale)
@@ -152,6 +153,7 @@ class GaussianLearned(_Gaussian):
 
     def __post_init__(self) -> None:
         require_positive("start", self.start)
+        require_size("start", self.start)
 
     def parameters(self, output: Tensor) -> dict[str, Tensor]:
         return {
@@ -179,7 +181,9 @@ class GaussianPerInput(_Gaussian):
 
     def __post_init__(self) -> None:
         require_positive("least", self.least)
+        require_size("least", self.least)
         require_positive("scale", self.scale)
+        require_size("scale", self.scale)
 
     def check(self, output: Tensor, y: Tensor) -> Tensor:
         if output.dim() < 2 or output.shape[-1] % 2:

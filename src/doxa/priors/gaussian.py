@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Centre
-from doxa.errors import require_positive
+from doxa.errors import require_centre, require_positive, require_size
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         require_positive("scale", self.scale)
+        require_size("scale", self.scale)
+        require_centre(self.centre)
 
     def log_prob(self, w: Tensor) -> Tensor:
         scale = w.new_tensor(self.scale) if isinstance(self.scale, float | int) else self.scale

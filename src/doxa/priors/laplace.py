@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Centre
-from doxa.errors import require_positive_number
+from doxa.errors import require_centre, require_positive_number, require_size
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Laplace:
 
     def __post_init__(self) -> None:
         require_positive_number("scale", self.scale)
+        require_size("scale", self.scale)
+        require_centre(self.centre)
 
     def log_prob(self, w: Tensor) -> Tensor:
         return -(w - self.centre).abs() / self.scale - math.log(2 * self.scale)

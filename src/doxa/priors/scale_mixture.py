@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Centre
-from doxa.errors import BadInput, require_positive_number
+from doxa.errors import BadInput, require_centre, require_positive_number, require_size
 from doxa.flat import mixture_slope
 
 
@@ -35,6 +35,9 @@ class ScaleMixture:
             )
         require_positive_number("wide", self.wide)
         require_positive_number("narrow", self.narrow)
+        require_size("wide", self.wide)
+        require_size("narrow", self.narrow)
+        require_centre(self.centre)
         if self.narrow >= self.wide:
             raise BadInput(f"narrow ({self.narrow}) must be smaller than wide ({self.wide})")
 

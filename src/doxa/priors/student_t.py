@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from doxa.contracts import Centre
-from doxa.errors import require_positive_number
+from doxa.errors import require_centre, require_positive_number, require_size
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ class StudentT:
     def __post_init__(self) -> None:
         require_positive_number("degrees", self.degrees)
         require_positive_number("scale", self.scale)
+        require_size("degrees", self.degrees)
+        require_size("scale", self.scale)
+        require_centre(self.centre)
 
     def log_prob(self, w: Tensor) -> Tensor:
         nu = self.degrees

@@ -11,6 +11,7 @@ from doxa import kl_weights, learners, noise, priors
 from doxa.errors import BadInput, DoxaError, did_you_mean
 from doxa.registry import load_plugins
 
+WHOLE = range(-(2**63), 2**63)  # that torch takes; a larger number is as good as a float
 COMMAS = re.compile(r",(?![^(]*\))")  # outside of brackets
 # Parameters that take a member of a room: the room, and what its members are called.
 ROOMS: dict[str, tuple[Any, str]] = {
@@ -27,6 +28,8 @@ def build_member(text: str, choices: Mapping[str, Any], kind_name: str) -> Any:
     `gaussian`, `gaussian:0.5`, `scale_mixture:share=0.25,wide=1`, `mean_field:rho=(-5,-4)`,
     `annealed:5,of=tempered(0.1)`
     """
+    if not isinstance(text, str):
+        raise BadInput(f"the {kind_name} is named by a word; got {text!r}{did_you_mean('', choices)}")
     name, arguments_text = split_call(text)
     choice = find_member(name, choices, kind_name)
     positional, keywords = parse_arguments(arguments_text)
@@ -143,7 +146,9 @@ def parse_literal(text: str) -> Any:
         return constants[text.lower()]
     for kind in (int, float):
         try:
-            return kind(text)
+            value = kind(text)
         except ValueError:
             continue
+        if isinstance(value, float) or value in WHOLE:
+            return value
     return text
