@@ -18,6 +18,7 @@ REFUSED, USAGE, FAULT, PIPE = 1, 2, 70, 141
 BY_SIGNAL, INTERRUPT = 128, 2  # what a signal's number is added to; that of Ctrl-C
 # As torch says it, which has no error of its own for it on a CPU.
 NO_MEMORY = re.compile("can't allocate memory|not enough memory|out of memory|Storage size calculation overflowed")
+NO_FLOAT = re.compile(r"cannot be converted to type [\w:]+ without overflow")
 TRACEBACK = "DOXA_TRACEBACK"
 HEAD, TAIL = 700, 300  # characters kept of a message that is too long; its end says how to mend it
 
@@ -77,6 +78,8 @@ def _message_and_code(error: BaseException) -> tuple[str, int]:
         return ": ".join(str(part) for part in (error.filename, error.strerror) if part) or str(error), REFUSED
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))):
         return "there is not enough memory; try fewer rows, draws or weights", REFUSED
+    if isinstance(error, RuntimeError) and NO_FLOAT.search(str(error)):
+        return "a number among the settings is too large for the precision of the weights; give a smaller one", REFUSED
     description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     advice = f"this is a fault of Doxa, not of yours: run it again with {TRACEBACK}=1 set, and report what it prints"
     return f"unexpected {description}; {advice}", FAULT

@@ -52,6 +52,8 @@ def test_a_nul_or_half_a_character_in_an_argument(arguments: tuple[str, ...], do
         ("fit", "two_moons", "--learner", "variational", "--prior", f"gaussian:{2_000 * '('}{2_000 * ')'}"),
         ("fit", "two_moons", "--kl-weight", f"annealed:of={500 * 'annealed(of='}{500 * ')'}"),
         ("fit", "two_moons", "--learner", "variational", "--net", f"mlp:{2**58}", "-q"),
+        ("fit", "two_moons", "--learner", "variational", "--posterior", "mean_field:scale=1e308", "-q"),
+        ("fit", "two_moons", "--learner", "point", "--optimiser", "adamw:betas=()", "-q"),
         ("fit", "two_moons", "--encoding", "\udcff", "--target", "x"),
     ],
 )

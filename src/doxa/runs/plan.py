@@ -220,7 +220,7 @@ class Plan(LearningSettings):
             if doxa_optimiser is not None and keywords.keys() <= inspect.signature(doxa_optimiser).parameters.keys():
                 return doxa_optimiser(**keywords)
             torch_optimiser([nn.Parameter(torch.zeros(1))], lr=1e-3)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, IndexError, RuntimeError) as error:
             raise BadInput(f"{self.optimiser!r} makes no optimiser: {error}") from None
         return torch_optimiser
 
