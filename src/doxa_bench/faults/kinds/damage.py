@@ -22,7 +22,7 @@ from doxa_bench.faults.processes.jobs import Job
 
 RUN = ["--learner", "langevin", "--on-disk", "--epochs", "4", "--batch-size", "16", "--net", "mlp:3", "--draws", "2"]
 TABLE = "table.csv"
-BLOCKS = {"run": 500, "training": 50}  # what is damaged, and damages in a case; one takes 2 and 25 ms
+BLOCKS = {"run": 500, "training": 60}  # what is damaged, and damages in a case; one takes 2 and 25 ms
 MEMORY = 1 << 30
 LARGEST = 64 << 10  # bytes of a run of which every byte is flipped
 
@@ -31,7 +31,7 @@ class Damage:
     """A block of truncations, flips and removals, one at a time."""
 
     asks = "every truncation and a flip in every byte of every file of a run and of training, with a store of samples"
-    share = 3.0
+    share = 5.0
 
     def try_case(self, case: Case, workshop: Workshop) -> Outcome:
         outcome = Outcome()
@@ -82,8 +82,9 @@ def _build(subject: str, workshop: Workshop) -> Path:
 
 
 def _files(folder: Path) -> list[Path]:
-    """What may be damaged: all but the table, which is the user's."""
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != TABLE)
+    """What may be damaged: all but the user's table, and in training the belief, which is not gone on with."""
+    names = (TABLE, "belief.doxa") if folder.name == "pristine-training" else (TABLE,)
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in names)
 
 
 def list_damages(folder: Path) -> list[tuple[str, str, int]]:

@@ -40,7 +40,7 @@ class Headers:
     """A block of hostile files."""
 
     asks = "files sealed again after their headers or tensors were exchanged for hostile ones"
-    share = 1.5
+    share = 1.0
 
     def try_case(self, case: Case, workshop: Workshop) -> Outcome:
         outcome = Outcome()

@@ -81,13 +81,13 @@ def _measure(task: Task, workshop: Workshop) -> Reference:
         ending = workshop.run(task.job(folder, workshop, fault={"root": str(folder)}))
         if not has_succeeded(ending):
             raise RuntimeError(f"{task.name} does not work undisturbed: {ending}")
-        return Reference(ending.value, fingerprint(folder / "run"), ending.calls, ending.seconds)
+        return Reference(ending.value, fingerprint(folder / "run"), ending.calls, ending.took)
 
 
 class Kills:
     """A kill, or several in a row, and the same call again."""
 
-    share = 6.0
+    share = 14.0
     asks = "kills at every call that writes and at any moment; the same call goes on to the same bits"
 
     def try_case(self, case: Case, workshop: Workshop) -> Outcome:
@@ -97,8 +97,9 @@ class Kills:
         expected = reference(task, workshop)
         with workshop.folder() as folder:
             saved: dict[str, set[str]] = {}
-            for _ in range(rng.choice(KILLS)):
-                job = task.job(folder, workshop, separate=separate, **draw_kill(rng, folder, expected))
+            for number in range(rng.choice(KILLS)):
+                kill = draw_kill(rng, folder, expected, 1.0 if number == 0 else 0.3)
+                job = task.job(folder, workshop, separate=separate, **kill)
                 ending = workshop.run(job)
                 outcome.count(f"of {task.name}")
                 if ending.exit != -signal.SIGKILL or ending.hung:
@@ -120,12 +121,12 @@ def choose_task(number: int, rare: bool = True) -> Task:
     return task
 
 
-def draw_kill(rng: random.Random, folder: Path, expected: Reference) -> dict[str, Any]:
-    """When and how: by the shim at a call that writes, or from outside at any moment."""
+def draw_kill(rng: random.Random, folder: Path, expected: Reference, share: float = 1.0) -> dict[str, Any]:
+    """When and how, within the first share of the work: at a call that writes, or from outside at any moment."""
     if rng.random() < 0.3:
-        moment = (int(signal.SIGKILL), rng.uniform(0, 0.9 * expected.seconds))
+        moment = (int(signal.SIGKILL), rng.uniform(0, share * expected.seconds))
         return {"signal_after": moment, "fault": {"root": str(folder)}}  # without a fault, the shim tells what is saved
-    at, phase = rng.randint(1, expected.calls), rng.choice(PHASES)
+    at, phase = rng.randint(1, max(1, round(share * expected.calls))), rng.choice(PHASES)
     return {"fault": {"root": str(folder), "at": at, "phase": phase}}
 
 
@@ -160,6 +161,10 @@ def finish(task: Task, folder: Path, workshop: Workshop, expected: Reference, ou
         return
     if ending.value != expected.value:
         outcome.fail("different", f"{task.name} came to another end")
+    if "table" in task.arguments:
+        check = workshop.run(Job("doxa_cli.app:main", {"arguments": ["runs", "check", str(folder / "run" / "run")]}))
+        if check.value != 0:
+            outcome.fail("lost", f"doxa runs check refuses what {task.name} came to: {check.screen}")
     difference = first_difference(expected.files, fingerprint(folder / "run"))
     left = remnants(folder)
     if left:

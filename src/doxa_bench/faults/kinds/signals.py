@@ -27,7 +27,7 @@ class Signals:
     """A signal to end, and the same call again."""
 
     asks = "Ctrl-C, SIGTERM and SIGHUP at any moment; the exit code says which, and the same call goes on"
-    share = 1.5
+    share = 2.0
 
     def try_case(self, case: Case, workshop: Workshop) -> Outcome:
         rng, outcome = case.rng(), Outcome()

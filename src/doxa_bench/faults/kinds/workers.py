@@ -29,7 +29,7 @@ class Workers:
     """A worker, or two one after the other, killed or stopped."""
 
     asks = "workers of a pool killed (SIGKILL) and frozen (SIGSTOP) in the middle of a search"
-    share = 1.0
+    share = 2.5
 
     def try_case(self, case: Case, workshop: Workshop) -> Outcome:
         outcome = Outcome()

@@ -27,8 +27,11 @@ def work_and_exit(job: Job, reports: int) -> None:
         _report(reports, {"begun": time.time()})
         try:
             module, _, function = job.call.partition(":")
-            value = getattr(importlib.import_module(module), function)(**job.arguments)
-            _report(reports, {"value": value, "calls": shim.count if shim else 0})
+            call = getattr(importlib.import_module(module), function)
+            start = time.perf_counter()
+            value = call(**job.arguments)
+            took = time.perf_counter() - start
+            _report(reports, {"value": value, "took": took, "calls": shim.count if shim else 0})
         except BaseException as error:
             _report(reports, {"error": describe_error(error), "calls": shim.count if shim else 0})
             code = _exit_code(error)

@@ -46,6 +46,7 @@ class Ending:
     exit: int = 0
     hung: bool = False
     seconds: float = 0.0
+    took: float = 0.0  # seconds of the call alone
     value: Any = None
     error: dict[str, Any] | None = None  # type, message, doxa: whether it is one of Doxa's
     saved: list[tuple[str, str, str]] = field(default_factory=list)  # saving or saved, name and digest of a file

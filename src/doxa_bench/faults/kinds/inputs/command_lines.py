@@ -17,7 +17,7 @@ from doxa_bench.faults.kinds.inputs.block import RUN, Block
 from doxa_bench.faults.kinds.inputs.made_up import printable, word
 
 LINES = Block(
-    "command lines with options of all commands and values of all kinds", 1.0, "command_lines", "command lines", 100
+    "command lines with options of all commands and values of all kinds", 2.5, "command_lines", "command lines", 100
 )
 # What is read may be anything that can be named; what is written stays in the folder, which is the process's own.
 READ = [

@@ -24,7 +24,7 @@ class Consoles:
     """One console, begun with something that nobody meant."""
 
     asks = "the same, each to a console of its own"
-    share = 1.0
+    share = 6.0
 
     def try_case(self, case: Case, workshop: Workshop) -> Outcome:
         rng, outcome = case.rng(), Outcome()

@@ -23,7 +23,7 @@ from doxa_bench.faults.kinds.inputs.made_up import DEEP, printable, value, word
 
 RESULTS = Block(
     "results, words and manifests of runs (JSON) with anything exchanged, sealed again or as of old",
-    1.0,
+    0.6,
     "result_files",
     "JSON files",
     50,
