@@ -25,6 +25,7 @@ from doxa_bench.faults.kinds.inputs import command_lines, result_files, settings
 from doxa_bench.faults.processes.jobs import Job
 from doxa_bench.faults.processes.shim import ERRORS, PHASES
 from doxa_bench.faults.workshop import LocalWorkshop
+from doxa_bench.settings import BenchSettings
 
 
 @pytest.fixture(scope="module")
@@ -248,6 +249,8 @@ def test_cases_repeat_and_kinds_take_turns() -> None:
         campaign.select_cases("kill")
     with pytest.raises(BadInput, match="KIND:NUMBER"):
         campaign.select_cases("kills:x")
+    with pytest.raises(BadInput, match="minutes must be a positive"):
+        next(campaign.measure(BenchSettings(minutes=0.0)))
     wanted = dict.fromkeys(KINDS)
     planned = list(campaign.next_cases(campaign.plan_cases(0, wanted, 2), dict.fromkeys(KINDS, 0.0)))
     assert [case.kind for case in planned[: len(KINDS)]] == [*KINDS]
@@ -270,6 +273,8 @@ def test_counts_of_several_runs_are_added(tmp_path: Path) -> None:
     assert (total["kinds"]["kills"]["lost"], total["kinds"]["kills"]["cases"]) == (3, 3)
     assert [failure["case"] for failure in total["failures"]] == ["kills:0"] * 3
     runner.write_result(tmp_path, "faults", run(0))
+    with pytest.raises(BadInput, match="the kills of seed 0 were counted before, at commit c0; choose another seed"):
+        runner.add_to_earlier(tmp_path, "faults", "cpu")(run(0))
     combined = runner.add_to_earlier(tmp_path, "faults", "cpu")(run(1))
     assert combined["kinds"]["kills"]["lost"] == 2
     assert [table.title for table in runner.result_tables("faults", combined)][-1] == "Failures"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from doxa.errors import BadInput, did_you_mean
+from doxa.errors import BadInput, did_you_mean, require_positive
 from doxa_bench.faults.contract import PROBLEMS, Case, Kind, Outcome, Workshop
 from doxa_bench.faults.kinds import KINDS
 from doxa_bench.faults.workshop import LocalWorkshop
@@ -21,7 +21,10 @@ BETWEEN = 5.0  # seconds from one report to the next
 
 def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
     """Try cases until the time is over, or `rounds` of each kind, or the one that was asked for."""
-    minutes = None if settings.rounds is not None else settings.time_limit(settings.minutes or MINUTES)
+    minutes = None
+    if settings.rounds is None:
+        minutes = settings.time_limit(MINUTES if settings.minutes is None else settings.minutes)
+        require_positive("minutes", minutes)
     wanted = select_cases(settings.only)
     result: dict[str, Any] = {
         "settings": {"minutes": minutes, "rounds": settings.rounds, "cpus": os.cpu_count()},
@@ -45,7 +48,7 @@ def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
             if time.monotonic() - told > BETWEEN:
                 told = time.monotonic()
                 yield result
-            if told > end or time.monotonic() > end:
+            if time.monotonic() > end:
                 break
     settings.say(summary(result))
     yield result
@@ -123,7 +126,7 @@ def add(runs: list[dict[str, Any]]) -> dict[str, Any]:
         total["runs"] += run.get("runs") or [
             {
                 **{name: run.get(name) for name in ("seeds", "settings", "versions", "device", "commit", "seconds")},
-                "cases": sum(kind["cases"] for kind in run["kinds"].values()),
+                "cases": {kind: counts["cases"] for kind, counts in run["kinds"].items()},
             }
         ]
         total["failures"] = (total["failures"] + run["failures"])[:FAILURES]
@@ -135,9 +138,21 @@ def add(runs: list[dict[str, Any]]) -> dict[str, Any]:
                 into[name] = round(into[name] + counts.get(name, 0), 2)
             for what, number in counts["tried"].items():
                 into["tried"][what] = into["tried"].get(what, 0) + number
+    _require_different(total["runs"])
     total["seeds"] = sorted({seed for run in total["runs"] for seed in run["seeds"]})
     total["seconds"] = round(sum(run["seconds"] or 0.0 for run in total["runs"]), 1)
     return total
+
+
+def _require_different(runs: list[dict[str, Any]]) -> None:
+    """Refuse to count the same cases twice."""
+    counted: set[tuple[Any, ...]] = set()
+    for run in runs:
+        keys = {(seed, run["commit"], kind) for seed in run["seeds"] for kind in run["cases"]}
+        if keys & counted:
+            seed, commit, kind = sorted(keys & counted, key=str)[0]
+            raise BadInput(f"the {kind} of seed {seed} were counted before, at commit {commit}; choose another seed")
+        counted |= keys
 
 
 def summary(result: dict[str, Any]) -> str:
