@@ -7,8 +7,10 @@ import itertools
 import os
 import random
 import signal
+import socket
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from doxa.storage import sealed
 from doxa_bench import runner
 from doxa_bench.faults import attempts, campaign
 from doxa_bench.faults.contract import Case, Outcome
-from doxa_bench.faults.kinds import KINDS, damage, headers, kills
+from doxa_bench.faults.kinds import KINDS, damage, headers, kills, servers
 from doxa_bench.faults.kinds.inputs import command_lines, result_files, settings_files, tables
 from doxa_bench.faults.processes.jobs import Job
 from doxa_bench.faults.processes.shim import ERRORS, PHASES
@@ -210,6 +212,23 @@ def test_attempts_that_fall_over_hang_or_are_believed_are_counted(monkeypatch: p
     assert found.pop("g", "hung") == "hung"  # unless this process has been as large before
     assert found == {"c": "tracebacks", "d": "tracebacks", "e": "silent", "f": "hung"}
     assert (done["tried"]["refused"], done["count"]) == (1, 7)
+
+
+def test_downloads_that_trust_the_server_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def trust(file: Any, target: Path, **_: Any) -> None:
+        with socket.create_connection(("127.0.0.1", int(file.url.split(":")[2].split("/")[0]))) as connection:
+            connection.sendall(b"GET /file HTTP/1.1\r\n\r\n")
+            received = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        target.write_bytes(received.partition(b"\r\n\r\n")[2])
+
+    for name, is_wrong in (("is as it should be", False), ("sends another file", True), ("ends too soon", True)):
+        monkeypatch.setattr(servers, "download", trust)
+        done = attempts.try_each([(name, partial(servers.fetch, tmp_path / "a", name, random.Random(0)))])
+        assert [problem for problem, _ in done["failures"]] == ["silent"] * is_wrong, name
+        monkeypatch.undo()
+        done = attempts.try_each([(name, partial(servers.fetch, tmp_path / "a", name, random.Random(0)))])
+        assert done["failures"] == []
+        assert done["tried"] == ({"refused": 1} if is_wrong else {"answered": 1})
 
 
 def test_what_is_made_up_is_the_same_each_time() -> None:
