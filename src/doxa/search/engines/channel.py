@@ -14,6 +14,16 @@ LENGTH = struct.Struct("!Q")  # before each message
 CHUNK = 1 << 18  # bytes read at once
 
 
+def encode(message: Any) -> bytes:
+    """A message as bytes."""
+    return pickle.dumps(message)
+
+
+def decode(content: bytes | bytearray) -> Any:
+    """The message again; its sender is a process that was started by this one, or that started it."""
+    return pickle.loads(content)
+
+
 class WorkerChannel:
     """The worker's end: it waits for what it is told, and several threads may send."""
 
@@ -22,7 +32,7 @@ class WorkerChannel:
 
     def recv(self) -> Any:
         """The next message; EOFError when there will be none."""
-        return pickle.loads(self.recv_bytes())  # of the process that started this one
+        return decode(self.recv_bytes())
 
     def recv_bytes(self) -> bytearray:
         """The next message as bytes."""
@@ -30,7 +40,7 @@ class WorkerChannel:
 
     def send(self, message: Any) -> None:
         """Send a message, whole; OSError when nobody listens."""
-        self.send_bytes(pickle.dumps(message))
+        self.send_bytes(encode(message))
 
     def send_bytes(self, content: bytes) -> None:
         """Send a message that is bytes."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import selectors
 import socket
 import threading
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from doxa.search.engines.attention import beat_interval
-from doxa.search.engines.channel import LeaderChannel
+from doxa.search.engines.channel import LeaderChannel, decode, encode
 from doxa.search.engines.contract import CopySearch, Exchange
 from doxa.search.engines.follower import follow
 from doxa.search.engines.heartbeat import FAREWELL
@@ -79,7 +78,7 @@ class ProcessBackend:
         return worker
 
     def send(self, workers: Sequence[Worker], message: Message) -> None:
-        content = pickle.dumps(message)  # once: what goes to many may be large
+        content = encode(message)  # once: what goes to many may be large
         for worker in workers:
             self._post(worker, content)
 
@@ -110,7 +109,7 @@ class ProcessBackend:
 
     def _collect(self, worker: Worker, has_ended: bool) -> list[tuple[Worker, Message | None]]:
         contents, is_open = worker.connection.channel.collect()
-        messages: list[Message | None] = [pickle.loads(content) for content in contents]
+        messages: list[Message | None] = [decode(content) for content in contents]
         if has_ended or not is_open:
             self._hang_up(worker)
             worker.connection.process.join(timeout=5)
