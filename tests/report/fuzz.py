@@ -8,7 +8,7 @@ from typing import Any
 
 SPECIAL = (
     None, 0, 0.0, -0.0, 1, -1, 0.5, 0.95, 1.0, 5e-324, -5e-324, 2.2e-308, 1e-300, 1e-30, 1e-12, 1e30, 1e31, 1e100,
-    1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan, 2**53 + 1, 10**40, -(10**400),
+    1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan, 2**53 + 1, 2**64, -(2**64),
     10**6, 10**17, 0.1 + 2**-50,
 )  # fmt: skip
 COLUMNS = {
@@ -91,9 +91,9 @@ def odd_scores(rng: random.Random) -> dict[str, Any]:
     return {
         name: {
             "value": odd_number(rng),
-            "error": odd_number(rng),
-            "over": rng.choice(["seeds", "draws", None, 3, ["a"]]),
-            "count": rng.choice([1, 5, 0, -3, 10**30]),
+            "error": rng.choice([None, 0.0, 5e-324, 1e-300, 0.01, 1e30, 1e308, math.inf]),
+            "over": rng.choice(["seeds", "draws", "", "x"]),
+            "count": rng.choice([1, 5, 0, 2**64]),
         }
         for name in names
         if rng.random() < 0.7
@@ -106,11 +106,11 @@ def odd_result(rng: random.Random, *sections: str) -> dict[str, Any]:
         "name": rng.choice(["a", "b", "", "=x"]),
         "data": {
             "name": "d",
-            "rows": odd_number(rng),
-            "classes": rng.choice([None, 3, ["x", 1, None], odd_number(rng)]),
+            "rows": rng.choice([0, 1, 2**40, 2**64]),
+            "classes": rng.choice([[], ["x", "1", ""]]),
         },
         "settings": {"lr": odd_number(rng), "deep": [[[odd_number(rng)]]], "table": {"k": odd_number(rng)}},
-        "stamp": {"seconds": odd_number(rng), "seeds": odd_column(rng, 3), "versions": rng.choice([None, {"a": 1}])},
+        "stamp": {"seconds": odd_number(rng), "seeds": [0, 2**64], "versions": rng.choice([{}, {"a": "1"}])},
         "scores": odd_scores(rng),
         **{section: odd_section(rng, section) for section in sections},
     }

@@ -86,9 +86,7 @@ def test_whole_numbers_that_no_float_holds_and_tables_without_end() -> None:
     settings = plausible({"name": "a", "scores": {}, "settings": {"a": 10**400, "b": -(10**400), "c": nested}})
     assert settings["settings"]["a"] == -settings["settings"]["b"] == 1.7976931348623157e308
     require_whole(report.page([settings]))
-    for _ in range(100_000):
-        nested = [nested]
-    with pytest.raises(BadInput, match="tables within tables without end"):
+    with pytest.raises(BadInput, match="nested deeper than 64 levels"):
         report.page([{"name": "a", "scores": {}, "settings": {"c": nested}}])
 
 

@@ -31,10 +31,7 @@ def page(results: Sequence[Result]) -> str:
     """The page of any number of results, those on the same data compared with each other."""
     if isinstance(results, dict) or not results:
         raise BadInput("a report needs a list of at least one result, as read_result or evidence gives it")
-    try:
-        plain_results = [to_plain_json(result) for result in results]
-    except RecursionError:
-        raise BadInput("a result to report has tables within tables without end; is it a result of Doxa?") from None
+    plain_results = [to_plain_json(result) for result in results]
     for position, result in enumerate(plain_results, start=1):
         problem = first_problem(result)
         if problem is not None:
