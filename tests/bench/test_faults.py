@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import random
 import signal
@@ -20,7 +21,7 @@ import torch
 from doxa.errors import BadInput, BrokenFile
 from doxa.storage import sealed
 from doxa_bench import runner
-from doxa_bench.faults import attempts, campaign
+from doxa_bench.faults import attempts, campaign, compare
 from doxa_bench.faults.contract import Case, Outcome
 from doxa_bench.faults.kinds import KINDS, damage, headers, kills, servers
 from doxa_bench.faults.kinds.inputs import command_lines, result_files, settings_files, tables
@@ -255,6 +256,9 @@ def test_a_command_that_ends_as_a_fault_is_counted(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(doxa_cli.app, "main", lambda line, code=code, words=words: (print(words), code)[1])
         with pytest.raises(command_lines.ExitAsFault):
             command_lines.run_line(["version"])
+    monkeypatch.setattr(doxa_cli.app, "main", lambda line: print("unexpected TooSlow") or 70)
+    with pytest.raises(attempts.TooSlow):
+        command_lines.run_line(["version"])
     monkeypatch.setattr(doxa_cli.app, "main", lambda line: 2)
     assert command_lines.run_line(["version"]) == "refused as usage"
 
@@ -274,6 +278,23 @@ def test_cases_repeat_and_kinds_take_turns() -> None:
     planned = list(campaign.next_cases(campaign.plan_cases(0, wanted, 2), dict.fromkeys(KINDS, 0.0)))
     assert [case.kind for case in planned[: len(KINDS)]] == [*KINDS]
     assert len({(case.kind, case.number) for case in planned}) == len(planned) == 2 * len(KINDS)
+
+
+def test_times_are_no_difference_and_anything_else_is(tmp_path: Path) -> None:
+    def digest(name: str, content: Any) -> str:
+        (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
+        return compare.file_digest(tmp_path / name)
+
+    one = {"score": 1.0, "stamp": {"seconds": 9.8}, "seal": "0" * 64}
+    assert digest("result.json", one) == digest("result.json", {**one, "stamp": {"seconds": 10.1}, "seal": "1" * 64})
+    assert digest("result.json", one) != digest("result.json", {**one, "score": 1.5})
+    manifest = {"files": {"a": [{"size": 99, "sha256": "0" * 64}]}}
+    longer = {"files": {"a": [{"size": 100, "sha256": "1" * 64}]}}
+    assert digest("manifest.json", manifest) == digest("manifest.json", longer)
+    assert digest("manifest.json", manifest) != digest("manifest.json", {"files": {"b": manifest["files"]["a"]}})
+    assert compare.first_difference({"a": "1"}, {"a": "1"}) is None
+    assert compare.first_difference({"a": "1"}, {"a": "2"}) == "a is another"
+    assert compare.first_difference({"a": "1"}, {}) == "a is missing"
 
 
 def test_counts_of_several_runs_are_added(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from doxa.runs.manifest import MANIFEST
 from doxa.storage.disk import is_temporary
 from doxa.storage.lock import LOCK
 from doxa.storage.sample_store import SampleStore
@@ -35,7 +36,10 @@ def file_digest(path: Path) -> str:
     """That of a file's bytes, and where they hold times, of what they say without these."""
     content = path.read_bytes()
     if path.suffix == ".json":
-        content = json.dumps(timeless(json.loads(content)), sort_keys=True).encode()
+        fields = timeless(json.loads(content))
+        if path.name == MANIFEST:
+            fields = _sizeless(fields)  # a file with a time in it is a letter longer or shorter
+        content = json.dumps(fields, sort_keys=True).encode()
     elif path.suffix == ".doxa":
         content = _timeless_tensors(path) or content
     elif path.suffix == ".rows":  # each store has a random name of its own, and whose rows they are does not matter
@@ -51,6 +55,12 @@ def timeless(value: Any) -> Any:
     if isinstance(value, list):
         return [timeless(v) for v in value]
     return DIGEST.sub("", value) if isinstance(value, str) else value
+
+
+def _sizeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _sizeless(v) for k, v in value.items() if k != "size"}
+    return [_sizeless(v) for v in value] if isinstance(value, list) else value
 
 
 def _timeless_tensors(path: Path) -> bytes:

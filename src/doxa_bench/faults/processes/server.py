@@ -20,7 +20,13 @@ from typing import IO, Any
 from doxa_bench.faults.processes.child import limit_memory, work_and_exit
 from doxa_bench.faults.processes.jobs import Ending, Job
 
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "COLUMNS": "100"}
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+    "COLUMNS": "100",
+    "DOXA_COMMIT": "campaign",
+}
 CHILD = "from doxa_bench.faults.processes.child import main; main()"
 SCREEN = 4000  # characters kept of what a job put on the screen
 # With what these import only when it is needed, and every fork would import anew.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from doxa_bench.faults.attempts import try_each
+from doxa_bench.faults.attempts import TooSlow, try_each
 from doxa_bench.faults.kinds.inputs.block import RUN, Block
 from doxa_bench.faults.kinds.inputs.made_up import printable, word
 
@@ -93,6 +93,8 @@ def run_line(line: list[str]) -> str:
     with contextlib.redirect_stdout(screen), contextlib.redirect_stderr(screen):
         code = main(line)
     words = screen.getvalue()
+    if TooSlow.__name__ in words:  # the console tells of whatever ends it
+        raise TooSlow
     if code == 70 or "Traceback (most recent call last)" in words:
         raise ExitAsFault(words[-300:])
     return {0: "answered", 1: "refused", 2: "refused as usage"}.get(code, f"exit {code}")
