@@ -230,8 +230,10 @@ def _belief_of(learner: str) -> Callable[[Path], Path]:
 
 
 def _ask_belief(path: Path) -> None:
-    draws = doxa.load(path, work.net()).predict(work.rows(7)[0], 2)
-    if not bool(draws.outputs.isfinite().all()):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        draws = doxa.load(path, work.net()).predict(work.rows(7)[0], 2)
+    if not bool(draws.outputs.isfinite().all()) and not any("hold NaN" in str(w.message) for w in told):
         raise Accepted("predicts numbers that are none, without a word")
 
 
