@@ -13,11 +13,12 @@ from torch import nn
 from bandits.small import LEARNERS, PAIRS, POLICIES, RULES, bandit, net, numbers, play_small
 from doxa import bandits, learners, likelihoods, priors, rates
 from doxa.bandits.game import Game
-from doxa.errors import BadInput, Interrupted
+from doxa.errors import BadInput, BrokenFile, Interrupted
 from doxa.gradients.variational import VariationalGradient
 from doxa.random import streams
 from doxa.random.keys import seed_of
 from doxa.random.philox import Stream, fill_uniform
+from doxa.storage import sealed
 
 CURIOUS = bandits.greedy(0.0), bandits.greedy(0.5), bandits.greedy(1.0)
 
@@ -77,6 +78,15 @@ def test_a_game_resumes_to_the_bit(learner: str, policy: str, monkeypatch: pytes
     # A finished game is only read.
     again = play_small(agents, checkpoint=tmp_path / "cut", resume=True)
     assert all(torch.equal(a.taken, b.taken) for a, b in zip(again, uninterrupted, strict=True))
+
+
+def test_a_game_that_stands_elsewhere_than_its_run_is_broken(tmp_path: Path) -> None:
+    play_small(three_agents("point", "curious"), checkpoint=tmp_path)
+    header, tensors = sealed.read(tmp_path / "checkpoint.doxa", "doxa.bandits")
+    header = {k: v for k, v in header.items() if k not in ("format", "version")} | {"done": 0}
+    sealed.write(tmp_path / "checkpoint.doxa", "doxa.bandits", header, tensors)
+    with pytest.raises(BrokenFile, match="a run of 0 steps and a game of 12"):
+        play_small(three_agents("point", "curious"), checkpoint=tmp_path, resume=True)
 
 
 def test_agents_of_several_kinds_play_part_by_part(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from doxa.engine.driver import drive
 from doxa.engine.feed import InMemoryFeed
 from doxa.engine.members import Members, repeat_per_net
 from doxa.engine.run import Calendar, Run, training_context
-from doxa.errors import BadInput, Interrupted, require_whole
+from doxa.errors import BadInput, BrokenFile, Interrupted, require_whole
 from doxa.optimisers.adam import Adam
 from doxa.optimisers.sgd import Sgd
 from doxa.random.keys import seed_of
@@ -115,6 +115,7 @@ def play(
                 stack.callback(run.release)
                 stack.enter_context(reserved(file.folder))
                 file.reopen(run, resume)
+                _require_same_step(run, game_monitor.game, file)
                 if stop.is_set() and not run.finished:
                     raise Interrupted(
                         f"stopped before part {number + 1} of {len(groups)} of the game", None, stop.signal
@@ -132,6 +133,14 @@ def play(
                 outcomes = [replace(o, belief=game_monitor.belief(i)) for i, o in enumerate(game_monitor.outcomes())]
                 outcome_of_agent |= dict(zip(group, outcomes, strict=True))
     return [outcome_of_agent[k] for k in range(len(agents))]
+
+
+def _require_same_step(run: Run, game: Game, file: Checkpointer) -> None:
+    """Refuse a checkpoint whose run and game stand at different steps."""
+    if int(game.clock) != run.done:
+        raise BrokenFile(
+            f"{file.saved_in} holds a run of {run.done} steps and a game of {int(game.clock)}; restore it from a copy"
+        )
 
 
 def _require_agents(agents: Any) -> list[Agent]:
