@@ -17,7 +17,8 @@ def parameters_in_range(gradient: Gradient) -> list[bool]:
 
     A GPU is slow to answer many.
     """
-    small = [(p.values.abs() < RHO_LIMIT).flatten(1).all(1) for p in gradient.parameters]
+    extremes = [torch.aminmax(p.values.flatten(1), dim=1) for p in gradient.parameters]  # which are NaN where one is
+    small = [(low > -RHO_LIMIT) & (high < RHO_LIMIT) for low, high in extremes]
     in_range: list[bool] = torch.stack(small).all(0).tolist()
     return in_range
 
@@ -39,8 +40,8 @@ def state_trouble(
     if trouble is not None or any(resting):  # whose rows are whose, only the parts know
         return trouble
     tensors = {f"{part}.{name}": t for part, state in states.items() for name, t in state.tensors.items()}
-    tensors = {name: t for name, t in tensors.items() if t.is_floating_point() and t.numel()}
-    flags = [t.detach().isnan().any() for t in tensors.values()]
+    tensors = {name: t.detach() for name, t in tensors.items() if t.is_floating_point() and t.numel()}
+    flags = [t.aminmax().min.isnan() for t in tensors.values()]
     bad = [name for name, flag in zip(tensors, torch.stack(flags).tolist(), strict=True) if flag] if flags else []
     return f"not a number any more: {', '.join(bad)}" if bad else None
 
