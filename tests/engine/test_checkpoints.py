@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -411,6 +412,69 @@ def test_a_lock_is_its_threads_own(tmp_path: Path) -> None:
     thread.start()
     thread.join()
     assert len(refusals) == 1
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_a_lock_that_leads_elsewhere_is_not_written_to(link: Callable[[Path, Path], None], tmp_path: Path) -> None:
+    """As in a folder that came from somebody who means harm."""
+    victim, folder = tmp_path / "victim", tmp_path / "run"
+    victim.write_text("mine")
+    folder.mkdir()
+    link(folder / LOCK, victim)
+    with pytest.raises(BrokenFile, match="leads elsewhere"):
+        fit(folder)
+    assert victim.read_text() == "mine"
+
+
+def test_a_lock_outlives_those_who_read_it(tmp_path: Path) -> None:
+    with folder_lock(tmp_path):
+        (tmp_path / LOCK).read_bytes()
+        code = "import sys; from pathlib import Path; from doxa.storage.lock import folder_lock\n"
+        code += "with folder_lock(Path(sys.argv[1])): pass"
+        other = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+        assert f"is being written by process {os.getpid()}" in other.stderr
+
+
+def test_a_lock_that_could_not_be_had_is_not_held(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a file")
+    for _ in range(2):
+        with pytest.raises(BadInput, match="is a file"), folder_lock(tmp_path / "a"):
+            pass
+
+
+def test_what_somebody_is_writing_is_not_swept(tmp_path: Path) -> None:
+    """A belief that is saved by another process, or thread, which has no lock."""
+    with atomic_write(tmp_path / "mine") as file:
+        with folder_lock(tmp_path):
+            file.write("all of it")
+        assert len([*tmp_path.iterdir()]) == 1
+    assert (tmp_path / "mine").read_text() == "all of it"
+
+
+def test_a_net_whose_own_buffers_are_nan_is_saved(tmp_path: Path) -> None:
+    class Unset(Linear):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("unset", torch.full((2,), math.nan))
+
+    def run(folder: Path, **keys: Any) -> doxa.Belief:
+        learner = learners.point()
+        return doxa.fit(Unset(), rows(), learner=learner, epochs=4, checkpoint=folder, **{**KEYS, **keys})
+
+    with pytest.raises(Interrupted):
+        run(tmp_path / "cut", watch=interrupt_after(2))
+    run(tmp_path / "cut", resume=True)
+    run(tmp_path / "whole")
+    assert (tmp_path / "cut/belief.doxa").read_bytes() == (tmp_path / "whole/belief.doxa").read_bytes()
+
+
+def test_what_is_not_saved_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Runaway, "weights", 1e30)
+    keys: dict[str, Any] = {"learner": learners.point(), "optimiser": partial(Runaway, momentum=0.9), "epochs": 3}
+    with pytest.warns(UserWarning, match="not saved") as told, pytest.raises(Diverged):
+        doxa.fit(Linear(), rows(), checkpoint=tmp_path, checkpoint_steps=1, **keys, **KEYS)
+    (text,) = [str(w.message) for w in told if "not saved" in str(w.message)]
+    assert re.match("not saved at step 1 .* ran away.*nothing was saved yet", text)
 
 
 def test_a_folder_that_nothing_was_written_to_is_as_if_it_had_never_been(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,7 @@ class Checkpointer:
         )
         self.unsaved_note = unsaved_note
         self.saved_unit: int | None = None  # the unit that the newest file stands at
+        self.has_warned = False  # that work was not good enough to be saved
         self.newest_is_good = False  # so that it is worth keeping when the next one is written
 
     @property
@@ -92,9 +93,14 @@ class Checkpointer:
         self.saved_unit, self.newest_is_good = work.done, True
 
     def save_good(self, work: Work) -> None:
-        """Save the work if it is good; if not, the files stay that were, and its own monitor will end it."""
-        with suppress(Diverged):
+        """Save the work if it is good; if not, the files stay that were, and it is said once."""
+        try:
             self.save(work)
+        except Diverged as error:
+            if not self.has_warned:
+                older = f"what was saved before stays in {self.folder}" if self.saved_in else "nothing was saved yet"
+                warnings.warn(f"not saved {work.position()}: {error}; {older}", stacklevel=3)
+            self.has_warned = True
 
     def save_interrupted(self, work: Work) -> str:
         """Save what is there, and say where."""

@@ -297,7 +297,7 @@ class Run:
     def _sound_states(self) -> dict[str, State]:
         """What all parts remember, if it is something to go on with."""
         states: dict[str, State] = {name: part.state() for name, part in self.stateful_parts().items()}
-        trouble = state_trouble(self.gradient, self.problem.layout, self.required_monitor.resting(), states)
+        trouble = state_trouble(self.gradient, self.problem, self.required_monitor.resting(), states)
         if trouble is not None:
             raise Diverged(trouble)
         return states

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from doxa.contracts import Problem
 from doxa.engine.contracts import WEIGHTS, Gradient, Parameter, State
 from doxa.flat import RHO_LIMIT
 from doxa.weights.layout import Layout, non_finite_message
@@ -31,17 +32,27 @@ def net_trouble(gradient: Gradient, layout: Layout, net: int) -> str | None:
 
 
 def state_trouble(
-    gradient: Gradient, layout: Layout, resting: Sequence[bool], states: Mapping[str, State]
+    gradient: Gradient, problem: Problem, resting: Sequence[bool], states: Mapping[str, State]
 ) -> str | None:
-    """What forbids going on from states of a run's parts, in words; nets that rest may hold anything."""
+    """What forbids going on from states of a run's parts, in words; nets that rest may hold anything.
+
+    So may buffers that hold NaN in the net as it was built.
+    """
+    layout = problem.layout
     in_range = parameters_in_range(gradient)
     awake = (net for net, rests in enumerate(resting) if not rests and not in_range[net])
     trouble = next((message for net in awake if (message := net_trouble(gradient, layout, net))), None)
     if trouble is not None or any(resting):  # whose rows are whose, only the parts know
         return trouble
     tensors = {f"{part}.{name}": t for part, state in states.items() for name, t in state.tensors.items()}
-    tensors = {name: t.detach() for name, t in tensors.items() if t.is_floating_point() and t.numel()}
-    flags = [t.aminmax().min.isnan() for t in tensors.values()]
+    nan_buffers = tuple(f"buffers.{name}" for name, b in problem.net.named_buffers() if bool(b.isnan().any()))
+    tensors = {
+        name: t.detach()
+        for name, t in tensors.items()
+        if t.is_floating_point() and t.numel() and not name.endswith(nan_buffers)
+    }
+    device = gradient.parameters[0].values.device  # some steppers count on the CPU
+    flags = [t.aminmax().min.isnan().to(device) for t in tensors.values()]
     bad = [name for name, flag in zip(tensors, torch.stack(flags).tolist(), strict=True) if flag] if flags else []
     return f"not a number any more: {', '.join(bad)}" if bad else None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import re
 import secrets
@@ -12,7 +14,7 @@ from typing import IO, Any
 
 from doxa.errors import BrokenFile
 
-TEMPORARY = re.compile(r"\.(doxa-)?[0-9a-f]{16}")  # without `doxa-` in older versions
+TEMPORARY = re.compile(r"\.doxa-[0-9a-f]{16}")
 
 
 @contextmanager
@@ -25,12 +27,14 @@ def atomic_write(path: Path, mode: str = "w", keep_as: Path | None = None, **ope
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, mode.replace("w", "x"), **open_options) as file:
+            with suppress(OSError):  # so that nobody sweeps it while this process lives
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if keep_as is not None and path.exists():
-            os.replace(path, keep_as)
-        os.replace(temporary, path)
+            if keep_as is not None and path.exists():
+                os.replace(path, keep_as)
+            os.replace(temporary, path)
         _flush_folder(path.parent)
     except BaseException as error:
         with suppress(OSError):
@@ -47,12 +51,27 @@ def is_temporary(name: str) -> bool:
 
 
 def sweep_temporaries(folder: Path) -> None:
-    """Remove what killed processes were writing in a folder; only who holds its lock knows that they are dead."""
+    """Remove what killed processes were writing in a folder; what somebody is writing is locked."""
     with suppress(OSError):
         for path in folder.iterdir():
-            if is_temporary(path.name) and path.is_file():
+            if is_temporary(path.name) and not _is_written(path):
                 with suppress(OSError):
                     path.unlink()
+
+
+def _is_written(path: Path) -> bool:
+    """Whether a process that lives is writing a temporary; what is no file is not one."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK)
+    finally:
+        os.close(descriptor)
+    return not path.is_file()
 
 
 def _flush_folder(folder: Path) -> None:

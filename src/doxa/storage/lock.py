@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import platform
-import sys
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +20,6 @@ from doxa.errors import BadInput, BrokenFile
 from doxa.storage.disk import sweep_temporaries
 
 LOCK = ".doxa-lock"
-LOCKED_BYTE = 1 << 30  # beyond the text: what Windows locks, nobody else can read
 UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}  # file systems that lock nothing
 
 
@@ -50,20 +50,22 @@ def folder_lock(folder: Path) -> Iterator[None]:
         finally:
             _leave(key)
         return
-    made = _make_folder(folder)
+    made, process = False, os.getpid()
     try:
+        made = _make_folder(folder)
         descriptor = _take(folder)
         try:
             sweep_temporaries(folder)
             yield
         finally:
             # Removed before it is let go of: who opens it in between finds that it is no longer there, and looks again.
-            with suppress(OSError):
-                (folder / LOCK).unlink()
+            if os.getpid() == process:  # a child that was forked meanwhile leaves it to its parent
+                with suppress(OSError):
+                    (folder / LOCK).unlink()
             os.close(descriptor)
     finally:
         _leave(key)
-        if made:
+        if made and os.getpid() == process:
             with suppress(OSError):  # what nothing was written to is as if it had never been
                 folder.rmdir()
 
@@ -109,31 +111,35 @@ def _take(folder: Path) -> int:
     path = folder / LOCK
     while True:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
         except OSError as error:
+            if path.is_symlink():
+                raise _no_lock(path) from None
             raise BrokenFile(f"cannot write in {folder}: {error.strerror or error}") from error
         try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+                raise _no_lock(path)
             _lock(descriptor, folder)
             if _is_same_file(descriptor, path):
                 os.ftruncate(descriptor, 0)
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 os.write(descriptor, json.dumps(_describe_owner()).encode())
                 return descriptor
-        except OSError as error:
+        except BaseException as error:
             os.close(descriptor)
-            raise BrokenFile(f"cannot write in {folder}: {error.strerror or error}") from error
-        except BaseException:
-            os.close(descriptor)
+            if isinstance(error, OSError) and not isinstance(error, BrokenFile):
+                raise BrokenFile(f"cannot write in {folder}: {error.strerror or error}") from error
             raise
         os.close(descriptor)
 
 
 def _lock(descriptor: int, folder: Path) -> None:
     try:
-        _lock_byte(descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         owner = _read_owner(descriptor)
-        if error.errno in (errno.EACCES, errno.EAGAIN):
+        if error.errno in (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK):
             raise BadInput(_refusal(folder, owner)) from None
         if error.errno not in UNSUPPORTED:
             raise
@@ -141,19 +147,8 @@ def _lock(descriptor: int, folder: Path) -> None:
             raise BadInput(f"{_refusal(folder, owner)}; if it has ended, remove {folder / LOCK}") from None
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock_byte(descriptor: int) -> None:
-        """Lock one byte, or raise at once where another process has it."""
-        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _lock_byte(descriptor: int) -> None:
-        """Lock one byte, or raise at once where another process has it."""
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCKED_BYTE)
+def _no_lock(path: Path) -> BrokenFile:
+    return BrokenFile(f"{path} leads elsewhere, and is not a lock that Doxa wrote; remove it")
 
 
 def _refusal(folder: Path, owner: dict[str, Any]) -> str:
@@ -189,8 +184,6 @@ def _may_live(owner: dict[str, Any]) -> bool:
     if not owner:
         return False
     if owner["host"] != platform.node():
-        return True
-    if sys.platform == "win32":  # where to ask is to interrupt
         return True
     try:
         os.kill(owner["process"], 0)
