@@ -276,6 +276,21 @@ def test_an_interruption_says_that_what_has_diverged_was_not_saved(
     assert not (tmp_path / CHECKPOINT).exists()
 
 
+def test_an_interruption_with_a_full_disk_hands_over_what_was_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any) -> None:
+        raise BrokenFile(f"could not write {tmp_path}: No space left on device")
+
+    fit(tmp_path, epochs=1)
+    monkeypatch.setattr(sealed, "write", full)
+    with pytest.raises(
+        Interrupted, match=r"not saved, could not write .*No space left.*holds what was saved"
+    ) as stopped:
+        fit(tmp_path, watch=interrupt_after(1), checkpoint_every=5, resume=True)
+    assert stopped.value.belief is not None
+
+
 def test_a_member_that_has_diverged_does_not_keep_the_others_from_being_saved(tmp_path: Path) -> None:
     runs = partial(
         doxa.fleet, net(), rows(), learners=learners.point(), seeds=[0, 1], checkpoint=tmp_path, **{**KEYS, "lr": None}

@@ -109,9 +109,10 @@ class Checkpointer:
         if self.saved_unit != work.done:
             try:
                 self.save(work)
-            except Diverged as error:
-                older = f"; {self.folder} holds what was good before" if self.saved_in else ""
-                return f"; it was not saved, for it has diverged: {error}{older}"
+            except (Diverged, BrokenFile) as error:
+                why = f"for it has diverged: {error}" if isinstance(error, Diverged) else str(error)
+                older = f"; {self.folder} holds what was saved before" if self.saved_in else ""
+                return f"; it was not saved, {why}{older}"
         return f"; saved in {self.folder}. Go on with the same call and resume=True"
 
     def reopen(self, work: Work, resume: bool) -> None:
