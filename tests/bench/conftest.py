@@ -104,6 +104,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("run_with_killed_leader", "run_with_frozen_leader"):
         monkeypatch.setattr(search_faults, name, lambda times: {**outcome, "seconds": [1.0] * times})
     monkeypatch.setattr(campaign, "KINDS", {"kills": SmallKind()})
+    monkeypatch.setattr(sealing_cost, "DATA", "digits")
     monkeypatch.setattr(sealing_cost, "WIDTH", 4)
     monkeypatch.setattr(sealing_cost, "EPOCHS", 2)
     monkeypatch.setattr(sealing_cost, "LARGE_WIDTH", 4)
