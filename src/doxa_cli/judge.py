@@ -55,7 +55,7 @@ def judge(
     say = note_printer(quiet)
     require_free(out, force)
     from doxa.runs import foreign_inputs, open_run
-    from doxa.runs.manifest import RESULT
+    from doxa.runs.folder import was_judged
     from doxa.training.threads import limit_threads
 
     saved_run = open_run(run, device)
@@ -65,7 +65,7 @@ def judge(
         rows = require_rows(saved_run, table, encoding, say)
         shifted_inputs = None if shift is None else foreign_inputs(saved_run, shift, encoding)
         say(f"judging on {len(rows.y):,} rows of {rows.name}")
-        is_first_result = not (run / RESULT).exists()
+        is_first_result = not was_judged(run)
         judge_rows = _evidence if is_first_result or out is not None else _scores
         with limit_threads(saved_run.belief.net):
             result = judge_rows(saved_run, rows, shifted_inputs, samples or saved_run.plan.draws)

@@ -17,6 +17,7 @@ from doxa.errors import BrokenFile
 from doxa.results import read_result
 from doxa.runs import Plan, keep_result, learn, load_training_data, open_run, prune_run
 from doxa.runs.check import check_run
+from doxa.runs.folder import open_whole_run
 
 POINT = Plan(net="mlp:2", learner="point", epochs=1, draws=2)
 
@@ -112,7 +113,7 @@ def test_what_may_not_be_read_is_neither_called_damaged_nor_made_anew(
     with monkeypatch.context() as patched:
         patched.setattr(builtins, "open", refusing(builtins.open))
         patched.setattr(os, "open", refusing(os.open))
-        for use in (lambda: open_run(run), lambda: learned(run, resume=True)):
+        for use in (lambda: open_whole_run(run), lambda: learned(run, resume=True)):
             with pytest.raises(BrokenFile, match=rf"{name} cannot be read.*Permission denied") as raised:
                 use()
             assert "damaged" not in str(raised.value)

@@ -56,7 +56,7 @@ def test_a_finished_run_is_opened_and_a_damaged_one_stays_as_it_is_until_it_is_m
         monkeypatch.setattr(MODULE, name, refused)
     learn(load_training_data(rows(), "y"), plan, tmp_path / "r", resume=True, progress=False)
     assert contents(run.folder) == before
-    (run.folder / "result.json").write_text("{}")
+    (run.folder / "belief.doxa").write_bytes(b"")
     before = contents(run.folder)
     with pytest.raises(BadInput, match="not today"):
         learn(load_training_data(rows(), "y"), plan, tmp_path / "r", resume=True, progress=False)

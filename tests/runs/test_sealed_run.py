@@ -15,7 +15,7 @@ import pytest
 from doxa.errors import BadInput, BrokenFile
 from doxa.results import read_result, write_result
 from doxa.runs import Plan, keep_result, learn, load_training_data, open_run, predict_table, prune_run, read_run_result
-from doxa.runs.folder import read_spec
+from doxa.runs.folder import open_whole_run, read_spec
 from doxa.runs.manifest import FileDigest, read_manifest
 
 POINT = Plan(net="mlp:2", learner="point", epochs=1, draws=2)
@@ -62,7 +62,7 @@ def test_a_damaged_part_is_named_with_how_to_mend_it(name: str, damage: str, run
     (run / name).unlink()
     if damage in contents:
         (run / name).write_bytes(contents[damage])
-    for read in (open_run, read_run_result):
+    for read in (open_whole_run, read_run_result, *((open_run,) if name != "result.json" else ())):
         with pytest.raises(BrokenFile, match=rf"{name}.*(restore it from a copy|--resume)"):
             read(run)
 
@@ -82,7 +82,7 @@ def flips(path: Path, every: int = 1) -> Iterator[int]:
 def test_no_flip_in_any_byte_changes_anything_in_silence(name: str, run: Path) -> None:
     for _ in flips(run / name, every=3 if name == "result.json" else 1):
         with pytest.raises(BrokenFile, match=name):
-            open_run(run)
+            open_whole_run(run)
     assert open_run(run).result() == read_result(run / "result.json")
 
 
@@ -128,7 +128,7 @@ def test_a_result_of_another_run_is_not_taken_for_its_own(run: Path, tmp_path: P
     pruned = prune_run(open_run(run), tmp_path / "p", 0.5).folder
     shutil.copy(run / "result.json", pruned)
     with pytest.raises(BrokenFile, match=r"result\.json is not of this run"):
-        open_run(pruned)
+        read_run_result(pruned)
 
 
 class Killed(BaseException):

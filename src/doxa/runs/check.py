@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from doxa.errors import BadInput, BrokenFile
 from doxa.results import read_result
 from doxa.runs.claim import question_digest
-from doxa.runs.folder import open_run, read_spec, spec_bytes
+from doxa.runs.folder import open_whole_run, read_spec, spec_bytes
 from doxa.runs.manifest import (
     BELIEF,
     MANIFEST,
@@ -191,7 +191,7 @@ def seal_run(folder: str | PathLike[str]) -> bool:
     spec = read_spec(folder)
     with folder_lock(folder):
         if read_manifest(folder) is not None:
-            open_run(folder)
+            open_whole_run(folder)
             return False
         check = check_run(folder)
         damaged = [file.name for file in check.files if not file.is_well and file.name != MANIFEST]
@@ -201,12 +201,12 @@ def seal_run(folder: str | PathLike[str]) -> bool:
             raise BadInput(f"{folder} cannot be sealed: {check.advice}")
         write_manifest(folder, take_stock(folder, question_digest(spec)))
         try:
-            open_run(folder)
+            open_whole_run(folder)
             replace_part(folder, RUN, spec_bytes(spec))
         except (BrokenFile, BadInput):
             (folder / MANIFEST).unlink()
             raise
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        open_run(folder)
+        open_whole_run(folder)
     return True

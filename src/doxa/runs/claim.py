@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from doxa.errors import BadInput, shorten
-from doxa.runs.folder import SavedRun, open_run, read_spec
+from doxa.predict.belief import Belief
+from doxa.runs.folder import SavedRun, open_belief, open_whole_run, read_spec, spec_bytes
 from doxa.runs.manifest import (
+    BELIEF,
     MANIFEST,
     MEMBERS,
     PARTS,
@@ -48,6 +50,8 @@ class Claim:
 
     finished: SavedRun | None = None  # a run that is whole: there is nothing left to learn
     sealed: Manifest | None = None  # of a finished run that is damaged
+    belief: Belief | None = None  # of such a run, if what was learned is whole
+    words: dict[str, Any] | None = None  # of a run whose belief is whole
     is_to_describe: bool = True  # whether to write what the run is before it is learned; else only as it is finished
 
 
@@ -88,18 +92,31 @@ def claim_folder(folder: Path, spec: dict[str, Any], resume: bool, say: Callable
                 f"{damage}. The arguments given are not those of the run in {folder}; use the same, or another folder"
             ) from None
         say(f"{damage.args[0]}; this is done now")
-        _remove_damaged_checkpoints(folder, sealed, say)
-        return Claim(sealed=sealed, is_to_describe=False)  # other arguments may still be refused
+        # Other arguments may still be refused.
+        return _mending(folder, sealed, {**spec, "status": "finished"}, say) or Claim(
+            sealed=sealed, is_to_describe=False
+        )
     _require_same_question(folder, stored_spec, spec)
     if stored_spec["status"] != "finished":
         return Claim()
     try:
-        return Claim(finished=open_run(folder))
+        return Claim(finished=open_whole_run(folder))
     except DamagedRun as damage:
         sealed = _read_manifest(folder)
         say(f"{damage.args[0]}; this is done now")
-        _remove_damaged_checkpoints(folder, sealed, say)
-        return Claim(sealed=sealed, is_to_describe=sealed is None)
+        return _mending(folder, sealed, stored_spec, say) or Claim(sealed=sealed, is_to_describe=sealed is None)
+
+
+def _mending(folder: Path, sealed: Manifest | None, words: dict[str, Any], say: Callable[[str], None]) -> Claim | None:
+    """The claim to a damaged run of these words, nothing of which has to be learned again; None where it has."""
+    digest = None if sealed is None else sealed.digest(BELIEF)
+    is_said = sealed is not None and FileDigest.of_bytes(spec_bytes(words)) == sealed.digest(RUN)
+    if digest is not None and is_said and BELIEF in intact_parts(folder, sealed):
+        with suppress(DamagedRun):
+            belief = open_belief(folder, words, sha256=digest.sha256)
+            return Claim(sealed=sealed, belief=belief, words=words, is_to_describe=False)
+    _remove_damaged_checkpoints(folder, sealed, say)
+    return None
 
 
 def _read_manifest(folder: Path) -> Manifest | None:

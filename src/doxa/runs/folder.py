@@ -23,6 +23,7 @@ from doxa.runs.manifest import (
     MANIFEST,
     MEND,
     PARTS,
+    PREDICTING,
     RESULT,
     RUN,
     TABLE,
@@ -180,20 +181,42 @@ def keep_result(folder: str | PathLike[str], result: dict[str, Any]) -> Path:
     return path
 
 
-def open_run(folder: str | PathLike[str], device: str | None = None) -> SavedRun:
-    """A finished run, its belief and all that its use needs; the whole of it is verified first."""
+def was_judged(folder: str | PathLike[str]) -> bool:
+    """Whether a run has a result, or had one that is missing."""
     folder = Path(folder)
-    spec, manifest = read_finished_spec(folder, [name for name in PARTS if name != BELIEF])
+    manifest = read_manifest(folder)
+    return (folder / RESULT).exists() or (manifest is not None and None not in manifest.files.get(RESULT, (None,)))
+
+
+def open_run(folder: str | PathLike[str], device: str | None = None) -> SavedRun:
+    """A finished run, its belief and all that its use needs, which is verified first; a damaged result is warned of."""
+    folder = Path(folder)
+    saved_run, manifest = _open(folder, device, PREDICTING)
+    if manifest is not None:
+        try:
+            require_whole_run(folder, manifest, [RESULT])
+        except BrokenFile as error:
+            warnings.warn(f"{error.args[0]}. No prediction depends on it; who reads it is refused", stacklevel=2)
+    return saved_run
+
+
+def open_whole_run(folder: str | PathLike[str], device: str | None = None) -> SavedRun:
+    """A finished run, all of whose parts are as they were sealed, its result too."""
+    return _open(Path(folder), device, PARTS)[0]
+
+
+def _open(folder: Path, device: str | None, parts: Sequence[str]) -> tuple[SavedRun, Manifest | None]:
+    spec, manifest = read_finished_spec(folder, [name for name in parts if name != BELIEF])
     if manifest is None:
-        return _open_unsealed(folder, spec, device)
+        return _open_unsealed(folder, spec, device), None
     digest = manifest.digest(BELIEF)
     if digest is None:
         require_whole_run(folder, manifest, [BELIEF])
     try:
         # So that a large file is read and hashed only once.
-        return open_verified(folder, spec, device, None if digest is None else digest.sha256)
+        return open_verified(folder, spec, device, None if digest is None else digest.sha256), manifest
     except BrokenFile:
-        require_whole_run(folder, manifest)
+        require_whole_run(folder, manifest, parts)
         raise
 
 
@@ -201,7 +224,7 @@ def _open_unsealed(folder: Path, spec: dict[str, Any], device: str | None) -> Sa
     warnings.warn(
         f"{folder} is not sealed, since an older Doxa wrote it: damage to it may go unseen; `doxa runs seal {folder}` "
         "seals it as it is",
-        stacklevel=3,
+        stacklevel=4,
     )
     try:
         return open_verified(folder, spec, device)
@@ -217,17 +240,22 @@ def open_verified(folder: Path, spec: dict[str, Any], device: str | None, sha256
     The belief's file is verified as it is loaded, where its `sha256` is given.
     """
     preparation = None if spec["preparation"] is None else Preparation.from_state(spec["preparation"])
+    belief = open_belief(folder, spec, device, sha256)
+    return SavedRun(folder, spec, belief, preparation, _read_familiarity(folder, spec))
+
+
+def open_belief(folder: Path, spec: dict[str, Any], device: str | None = None, sha256: str | None = None) -> Belief:
+    """What was learned, of a run with these words."""
     outline = _build_outline(folder, spec)
     target = "cpu" if device is None else device
     try:
         belief = load(folder / BELIEF, outline, target, sha256)
         net = build_spec_net(spec)
-        belief = replace(belief, net=net if device is None else net.to(device))
+        return replace(belief, net=net if device is None else net.to(device))
     except BadInput as error:
         raise DamagedRun(f"{folder / RUN} and {BELIEF} do not fit each other: {error}") from None
     except (RuntimeError, AssertionError) as error:
         raise BadInput(f"device={device!r} cannot be used here: {shorten(str(error))}") from None
-    return SavedRun(folder, spec, belief, preparation, _read_familiarity(folder, spec))
 
 
 def build_spec_net(spec: dict[str, Any]) -> nn.Module:

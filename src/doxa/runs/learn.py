@@ -27,6 +27,8 @@ from doxa.runs.manifest import (
     BELIEF,
     MEMBERS,
     RESULT,
+    RUN,
+    TABLE,
     TRAINING,
     FileDigest,
     Manifest,
@@ -55,8 +57,9 @@ def learn(
 ) -> SavedRun:
     """Learn, judge on the rows held out, and write all of it to a folder; the same call with `resume` goes on.
 
-    A finished run is opened; of one that is damaged, what is missing is learned again. Whatever is in the folder is one
-    sealed unit when this returns, and nobody else may write there before.
+    A finished run is opened; of one that is damaged, what is missing is made again, and nothing is learned again if its
+    belief is whole. Whatever is in the folder is one sealed unit when this returns, and nobody else may write there
+    before.
     """
     folder = Path(folder)
     started = time.perf_counter()
@@ -73,22 +76,22 @@ def learn(
             write_spec(folder, spec)
         for note in training_data.notes:
             say(note)
-        try:
-            with limit_threads(net, plan.batch_size or ROWS):
-                if plan.learner == "auto":
-                    belief, choices = _fit_auto(training_data, plan, spec["units"], folder, progress, say)
-                else:
-                    belief, choices = _fit_named(net, training_data, plan, folder, progress, resume), {}
-        except BaseException:
-            remove_empty_run(folder)
-            raise
-        kept = _save_belief(belief, folder, claim.sealed, say)
-        if training_data.familiarity is not None:
+        if claim.belief is not None and claim.words is not None:
+            belief, finished_spec, kept = claim.belief, claim.words, intact_parts(folder, claim.sealed)
+        else:
+            try:
+                belief, choices = _fit(net, training_data, plan, spec["units"], folder, progress, resume, say)
+            except BaseException:
+                remove_empty_run(folder)
+                raise
+            finished_spec = {**spec, **choices, "status": "finished"}
+            kept = _save_belief(belief, folder, claim.sealed, say)
+        if training_data.familiarity is not None and TABLE not in kept:
             write_familiarity(folder, training_data.familiarity)
         if RESULT not in kept:
-            _judge(belief, net, training_data, plan, choices, folder, started)
-        finished_spec = {**spec, **choices, "status": "finished"}
-        write_spec(folder, finished_spec)
+            _judge(belief, net, training_data, plan, finished_spec, folder, started)
+        if RUN not in kept:
+            write_spec(folder, finished_spec)
         write_manifest(folder, take_stock(folder, question_digest(finished_spec)))
     return open_run(folder)
 
@@ -123,7 +126,7 @@ def _judge(
     net: nn.Module,
     training_data: TrainingData,
     plan: Plan,
-    choices: dict[str, Any],
+    spec: dict[str, Any],
     folder: Path,
     started: float,
 ) -> None:
@@ -135,7 +138,7 @@ def _judge(
             name=folder.name,
             samples=plan.draws,
             seed=plan.seed,
-            levels=None if choices.get("levels") is None else torch.tensor(choices["levels"], dtype=torch.float64),
+            levels=None if spec.get("levels") is None else torch.tensor(spec["levels"], dtype=torch.float64),
             about={"name": training_data.name, "classes": list(training_data.classes), **training_data.about},
             settings={k: v for k, v in plan.state().items() if v is not None},
             train=training_data.train,
@@ -192,6 +195,23 @@ def _require_valid_plan(net: nn.Module, training_data: TrainingData, plan: Plan)
         plan.build_optimiser()
         plan.autocast_dtype()
         plan.chooser(net)
+
+
+def _fit(
+    net: nn.Module,
+    training_data: TrainingData,
+    plan: Plan,
+    units: list[Any],
+    folder: Path,
+    progress: bool,
+    resume: bool,
+    say: Callable[[str], None],
+) -> tuple[Belief, dict[str, Any]]:
+    """What is learned, and what was chosen for it."""
+    with limit_threads(net, plan.batch_size or ROWS):
+        if plan.learner == "auto":
+            return _fit_auto(training_data, plan, units, folder, progress, say)
+        return _fit_named(net, training_data, plan, folder, progress, resume), {}
 
 
 def _initial_net(training_data: TrainingData, plan: Plan, units: list[Any]) -> nn.Module:

@@ -16,7 +16,8 @@ from doxa.storage.lock import LOCK
 
 MANIFEST = "manifest.json"
 RUN, BELIEF, TABLE, RESULT = "run.json", "belief.doxa", "table.doxa", "result.json"
-PARTS = (RUN, BELIEF, TABLE, RESULT)  # what predictions and judgements depend on
+PREDICTING = (RUN, BELIEF, TABLE)  # what predictions depend on
+PARTS = (*PREDICTING, RESULT)
 TRAINING, MEMBERS = "training", "members"  # folders of checkpoints, of a learner that is named and of auto
 KIND, VERSION = "doxa manifest", 1
 MEND = "restore it from a copy, or make it again by the same `doxa fit` with --resume"
