@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,8 +9,6 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
-
-from safetensors import SafetensorError, safe_open
 
 from doxa.errors import BadInput, BrokenFile
 from doxa.results import read_result
@@ -36,14 +33,11 @@ from doxa.runs.manifest import (
     take_stock,
     write_manifest,
 )
-from doxa.storage import sealed
+from doxa.runs.own_seal import STORE_SUFFIX, verify_sealed, verify_store
 from doxa.storage.disk import is_temporary
 from doxa.storage.lock import LOCK, folder_lock
-from doxa.storage.rows import blocks
-from doxa.storage.sample_store import SampleStore
 
 RESTORE = "restore it from a copy, or have `doxa fit` with the same arguments and --resume make it again"
-STORE_SUFFIX = ".rows"
 NOT_NEEDED = "no prediction depends on it"
 
 
@@ -164,25 +158,14 @@ def _check_by_itself(path: Path, name: str, advice: str) -> FileCheck:
         elif path.name == RESULT:
             read_result(path)
         elif path.suffix == STORE_SUFFIX:
-            store = SampleStore.open(path)
-            for start, stop in blocks(store):
-                store.read(start, stop)
+            verify_store(path)
         elif path.suffix == ".doxa":
-            sealed.read(path, _kind(path))
+            verify_sealed(path)
         else:
             return FileCheck(name, "foreign", "not written by Doxa; nothing depends on it")
     except (BrokenFile, BadInput):
         return FileCheck(name, "damaged", advice)
     return FileCheck(name, "unsealed")
-
-
-def _kind(path: Path) -> str:
-    """What a file says that it holds; what is wrong with one that does not is said as it is read."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            return str(json.loads(json.loads(file.metadata()["doxa"])["header"])["format"])
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        return ""
 
 
 def seal_run(folder: str | PathLike[str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from doxa.engine.checkpoint import CHECKPOINT, PREVIOUS
 from doxa.errors import BadInput, shorten
 from doxa.predict.belief import Belief
 from doxa.runs.folder import SavedRun, open_belief, open_whole_run, read_spec, spec_bytes
@@ -28,6 +28,7 @@ from doxa.runs.manifest import (
     find_damage,
     read_manifest,
 )
+from doxa.runs.own_seal import STORE_SUFFIX, is_damaged
 from doxa.runs.plan import Plan
 from doxa.storage.disk import is_temporary, sweep_temporaries
 from doxa.storage.json_text import canonical_json
@@ -115,7 +116,8 @@ def _mending(folder: Path, sealed: Manifest | None, words: dict[str, Any], say: 
         with suppress(DamagedRun):
             belief = open_belief(folder, words, sha256=digest.sha256)
             return Claim(sealed=sealed, belief=belief, words=words, is_to_describe=False)
-    _remove_damaged_checkpoints(folder, sealed, say)
+    if sealed is not None:
+        _remove_damaged_checkpoints(folder, say)
     return None
 
 
@@ -125,17 +127,16 @@ def _read_manifest(folder: Path) -> Manifest | None:
     return None
 
 
-def _remove_damaged_checkpoints(folder: Path, sealed: Manifest | None, say: Callable[[str], None]) -> None:
-    """What learning left to go on from, if any of it is not as it was sealed: then it is trained from the beginning."""
-    if sealed is None:
-        return
-    found = {path.relative_to(folder).as_posix(): path for path in checkpoint_files(folder)}
-    for name, digest in sealed.checkpoints.items():
-        if name in found and FileDigest.of_file(found[name]) != digest:
-            part = folder / Path(name).parts[0]
-            say(f"{folder / name} is damaged too: {part} is removed, and trained anew")
-            shutil.rmtree(part)
-            return
+def _remove_damaged_checkpoints(folder: Path, say: Callable[[str], None]) -> None:
+    """Those that are bad by their own seals; a mend that was interrupted left others than were sealed, and goes on."""
+    for path in checkpoint_files(folder):
+        if path.suffix == STORE_SUFFIX and is_damaged(path):
+            say(f"{path} is damaged too: it is removed with the checkpoints that need it, and trained anew")
+            for name in (CHECKPOINT, PREVIOUS, path.name):
+                path.with_name(name).unlink(missing_ok=True)
+        elif path.name in (CHECKPOINT, PREVIOUS) and path.exists() and is_damaged(path):
+            say(f"{path} is damaged too: it is removed")
+            path.unlink()
 
 
 def _require_same_question(folder: Path, stored_spec: dict[str, Any], spec: dict[str, Any]) -> None:
