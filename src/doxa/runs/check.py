@@ -27,7 +27,7 @@ from doxa.runs.manifest import (
     FileDigest,
     Manifest,
     checkpoint_files,
-    find_damage,
+    find_lasting_damage,
     read_manifest,
     replace_part,
     take_stock,
@@ -100,7 +100,7 @@ def check_run(folder: str | PathLike[str]) -> RunCheck:
 
 def _check_parts(folder: Path, spec: dict[str, Any] | None, manifest: Manifest | None) -> Iterator[FileCheck]:
     if manifest is not None:
-        damage = find_damage(folder, manifest)
+        damage, _ = find_lasting_damage(folder, manifest)
         for name in PARTS:
             if name in damage:
                 yield FileCheck(name, "damaged" if (folder / name).exists() else "missing", RESTORE)

@@ -140,7 +140,7 @@ def read_finished_spec(
         )
     manifest = read_manifest(folder)
     if manifest is not None:
-        require_whole_run(folder, manifest, parts)
+        manifest = require_whole_run(folder, manifest, parts)
     elif spec["version"] > UNSEALED:
         raise DamagedRun(
             f"{folder / MANIFEST} is missing: it was removed, or the run was interrupted as it was finished; {MEND}"

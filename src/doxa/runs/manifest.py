@@ -22,6 +22,7 @@ TRAINING, MEMBERS = "training", "members"  # folders of checkpoints, of a learne
 KIND, VERSION = "doxa manifest", 1
 MEND = "restore it from a copy, or make it again by the same `doxa fit` with --resume"
 BLOCK = 2**20  # bytes
+RETRIES = 10  # of a reader, if parts are replaced one after the other as it reads
 
 
 class DamagedRun(BrokenFile):
@@ -169,11 +170,28 @@ def find_damage(folder: Path, manifest: Manifest, names: Sequence[str] = PARTS) 
     return damage
 
 
-def require_whole_run(folder: Path, manifest: Manifest, names: Sequence[str] = PARTS) -> None:
-    """Refuse a run of which a part is not as it was sealed, by the names of all such files."""
+def find_lasting_damage(
+    folder: Path, manifest: Manifest, names: Sequence[str] = PARTS
+) -> tuple[dict[str, str], Manifest]:
+    """What is damaged, and the manifest that it was compared with; a part that is replaced meanwhile is no damage."""
     damage = find_damage(folder, manifest, names)
+    for _ in range(RETRIES):
+        if not damage:
+            break
+        newer = read_manifest(folder)
+        if newer is None or newer == manifest:
+            break
+        manifest = newer
+        damage = find_damage(folder, manifest, names)
+    return damage, manifest
+
+
+def require_whole_run(folder: Path, manifest: Manifest, names: Sequence[str] = PARTS) -> Manifest:
+    """Refuse a run of which a part is not as it was sealed, by the names of all such files; the manifest that fits."""
+    damage, manifest = find_lasting_damage(folder, manifest, names)
     if damage:
         raise DamagedRun(f"{'; '.join(damage.values())}; {MEND}")
+    return manifest
 
 
 def replace_part(folder: Path, name: str, raw: bytes) -> None:
