@@ -205,6 +205,21 @@ def test_an_interrupted_pruning_begins_anew(run: Path, tmp_path: Path, monkeypat
         prune_run(saved_run, tmp_path / "p", 0.5)
 
 
+@pytest.mark.filterwarnings("ignore:.*is not sealed")
+def test_a_pruned_run_of_an_older_doxa_is_no_interrupted_pruning(run: Path, tmp_path: Path) -> None:
+    saved_run = open_run(run)
+    pruned = prune_run(saved_run, tmp_path / "p", 0.5).folder
+    shutil.copy(run / "result.json", pruned)
+    unsealed(pruned)
+    before = {path.name: path.read_bytes() for path in pruned.iterdir()}
+    with pytest.raises(BadInput, match="is there already"):
+        prune_run(saved_run, pruned, 0.5)
+    assert {path.name: path.read_bytes() for path in pruned.iterdir()} == before
+    spec = read_spec(pruned)
+    (pruned / "run.json").write_text(json.dumps({**spec, "status": "learning"}))
+    assert read_manifest(prune_run(saved_run, pruned, 0.5).folder) is not None
+
+
 def test_what_is_written_elsewhere_is_sealed_too(tmp_path: Path, run: Path) -> None:
     write_result(tmp_path / "a.json", read_result(run / "result.json"))
     assert (tmp_path / "a.json").read_bytes() == (run / "result.json").read_bytes()

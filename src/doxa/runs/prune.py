@@ -13,7 +13,7 @@ from doxa.errors import BadInput
 from doxa.judge.evidence import evidence
 from doxa.results import write_result
 from doxa.runs.claim import folder_contents, question_digest
-from doxa.runs.folder import SavedRun, open_run, read_spec, write_familiarity, write_spec
+from doxa.runs.folder import UNSEALED, SavedRun, open_run, read_spec, write_familiarity, write_spec
 from doxa.runs.manifest import BELIEF, PARTS, RESULT, RUN, DamagedRun, take_stock, write_manifest
 from doxa.storage.lock import folder_lock
 from doxa.training.threads import limit_threads
@@ -77,6 +77,8 @@ def _require_free_folder(folder: Path, spec: dict[str, Any]) -> None:
         return
     if contents <= {*PARTS} and RUN in contents:
         with suppress(DamagedRun):
-            if question_digest(read_spec(folder)) == question_digest(spec):
+            stored_spec = read_spec(folder)
+            is_unfinished = stored_spec["status"] == "learning" or stored_spec["version"] > UNSEALED
+            if is_unfinished and question_digest(stored_spec) == question_digest(spec):
                 return
     raise BadInput(f"{folder} is there already; choose another folder for the pruned run")
