@@ -195,7 +195,7 @@ def test_samples_that_are_not_finite_are_neither_saved_nor_loaded(number: float,
         chain(store).save(path.with_name("b.doxa"))
     forge(path, header, held)
     for digest in (None, file_sha256(path)):
-        with pytest.raises(BrokenFile, match="holds NaN or infinity in its samples"):
+        with pytest.raises(BrokenFile, match="weights that are NaN or infinity"):
             load(path, net(), sha256=digest)
 
 

@@ -16,6 +16,7 @@ from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random.keys import Key
 from doxa.storage.rows import JoinedRows, SampleRows, blocks
 from doxa.storage.sample_store import SampleStore
+from doxa.storage.sealed_rows import SealedRows
 from doxa.weights.layout import Layout
 from doxa.weights.probe import Uses
 
@@ -102,7 +103,10 @@ class Samples:
         return replace(self, rows=JoinedRows(self.rows, self.size, buffers), slots=slots)
 
     def require_fit(self, layout: Layout) -> None:
-        """Refuse, by BadInput, to be a belief about other weights; rows on disk are not read for it."""
+        """Refuse, by BadInput, to be a belief about other weights; rows on disk are not read for it.
+
+        Weights must be finite. Buffers need not be: a causal mask, say, is not.
+        """
         names = [name for name, _ in self.slots]
         if len(set(names)) < len(names) or any(n < 0 for _, shape in self.slots for n in shape):
             raise BadInput(f"slots are {self.slots}; expected names, each once, and shapes")
@@ -110,9 +114,26 @@ class Samples:
         if self.size != layout.size:
             raise BadInput(f"rows have {self.size} weights beside their buffers; the net's layout has {layout.size}")
         if isinstance(self.rows, Tensor):
-            require_finite("rows", self.rows)
+            require_finite("rows", self.rows[:, : self.size])
+        elif isinstance(self.rows, SealedRows):
+            either = self.rows.not_finite.either
+            if either is not None and bool(either[: self.size].any()):
+                raise BadInput("rows on disk hold weights that are NaN or infinity; expected finite numbers")
         if self.like is not None:
             require_numbers("like", self.like, (0,))
+
+    @property
+    def slots_with_nan(self) -> list[str]:
+        """The buffers that hold NaN in some row, as far as that is known without reading rows on disk."""
+        if isinstance(self.rows, Tensor):
+            nan: Tensor | None = self.rows[:, self.size :].isnan().any(0)
+        else:
+            nan = self.rows.not_finite.nan if isinstance(self.rows, SealedRows) else None
+            nan = None if nan is None else nan[self.size :]
+        if nan is None:
+            return []
+        parts = nan.split([prod(shape) for _, shape in self.slots])
+        return [name for (name, _), part in zip(self.slots, parts, strict=True) if bool(part.any())]
 
     def weight_blocks(self) -> Iterator[Tensor]:
         """All weights, a few samples [n, P] at a time."""

@@ -22,7 +22,7 @@ from doxa.posteriors.mixture import Mixture, require_fit
 from doxa.posteriors.samples import Samples
 from doxa.predict.draws import Draws
 from doxa.predict.members import encode, map_tensors
-from doxa.predict.saved_parts import decode_parts
+from doxa.predict.saved_parts import chains_of, decode_parts
 from doxa.predict.sweep import ROWS, OutputBuffer, PredictionRequest, buffers_of, prototype_of, sweep
 from doxa.random.keys import Key
 from doxa.storage.sealed import read, write
@@ -173,7 +173,8 @@ class Belief:
             "noise": self.noise,
             "record": {"settings": self.record.settings, "history": self.record.history},
         }
-        write(path, BELIEF, header, tensors)
+        weights = {f"{name}.rows": chain.size for name, chain in chains_of(self.posterior)}
+        write(path, BELIEF, header, tensors, finite=weights)
 
     def _encode_buffers(self, tensors: dict[str, Any]) -> dict[str, Any]:
         """What the header says of the buffers, which go into `tensors`: one that components share is there once."""
@@ -254,14 +255,17 @@ def load(
         device = next((p.device for p in net.parameters()), torch.device("cpu"))
     parts = decode_parts(path, header, {k: t.to(device) if isinstance(t, Tensor) else t for k, t in tensors.items()})
     require_same_net(path, parts["layout"], parts["buffers"][0], net)
-    _warn_of_nan(path, parts["buffers"], net)
+    _warn_of_nan(path, parts["buffers"], parts["posterior"], net)
     return Belief(net, **parts)
 
 
-def _warn_of_nan(path: str | PathLike[str], buffers: Sequence[Mapping[str, Tensor]], net: nn.Module) -> None:
+def _warn_of_nan(
+    path: str | PathLike[str], buffers: Sequence[Mapping[str, Tensor]], posterior: Posterior, net: nn.Module
+) -> None:
     """Say which buffers hold NaN where those of the net as it was built do not: nothing forbids it, few mean it."""
     own = {name for name, b in net.named_buffers() if not b.is_meta and bool(b.isnan().any())}
     names = {name: None for member in buffers for name, b in member.items() if bool(b.isnan().any())}
+    names |= {name: None for _, chain in chains_of(posterior) for name in chain.slots_with_nan}
     names = {name: None for name in names if name not in own}
     if names:
         warnings.warn(f"{path}: {', '.join(names)} hold NaN, and so may what it predicts", stacklevel=3)

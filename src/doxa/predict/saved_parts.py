@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import Any
 
@@ -164,14 +164,21 @@ def _require_apart(layout: Layout, buffers: Mapping[str, Tensor], posterior: Pos
     for slot in layout.slots:
         if slot.name in buffers:
             raise ValueError(f"{slot.name} is both a weight and a buffer")
-    for member in posterior.members if isinstance(posterior, Mixture) else (posterior,):
-        if isinstance(member, Mixture):
-            _require_apart(layout, buffers, member)
-        for name, shape in member.slots if isinstance(member, Samples) else ():
+    for _, chain in chains_of(posterior):
+        for name, shape in chain.slots:
             if name not in buffers or tuple(buffers[name].shape) != shape or not buffers[name].is_floating_point():
                 raise ValueError(
                     f"the posterior's slots have {name} of shape {shape}, which is no buffer of the belief"
                 )
+
+
+def chains_of(posterior: Posterior, name: str = "posterior") -> Iterator[tuple[str, Samples]]:
+    """The samples in a posterior, and the names that they have in its file."""
+    if isinstance(posterior, Samples):
+        yield name, posterior
+    if isinstance(posterior, Mixture):
+        for i, member in enumerate(posterior.members):
+            yield from chains_of(member, f"{name}.members.{i}")
 
 
 def _decode_record(value: Any) -> Record:

@@ -55,6 +55,22 @@ class JoinedRows:
         return torch.cat([head[:, : self.width], self.tail[start:stop].to(head)], 1)
 
 
+@dataclass
+class NotFinite:
+    """The columns [C] of rows in which NaN, and in which NaN or infinity, was met; None while there are none."""
+
+    nan: Tensor | None = None
+    either: Tensor | None = None
+
+    def note(self, rows: Tensor) -> None:
+        """Look at some of the rows."""
+        if are_finite(rows):
+            return
+        nan, either = rows.isnan().any(0), rows.isfinite().logical_not().any(0)
+        self.nan = nan if self.nan is None else self.nan | nan
+        self.either = either if self.either is None else self.either | either
+
+
 def blocks(rows: Tensor | SampleRows) -> list[tuple[int, int]]:
     """Spans of rows that are read at a time."""
     columns = rows.shape[1] if isinstance(rows, Tensor) else rows.columns

@@ -35,17 +35,21 @@ def write(
     header: Mapping[str, Any],
     tensors: Mapping[str, Any],
     keep_as: Path | None = None,
+    finite: Mapping[str, int] | None = None,
 ) -> None:
     """Write a file whole or not at all; rows that are on disk go from there to the file, a few at a time.
 
-    The file that was there is kept as `keep_as`, if that is given.
+    The file that was there is kept as `keep_as`, if that is given. Of the rows that `finite` names, so many columns
+    must be finite.
     """
-    path = Path(path)
+    path, finite = Path(path), finite or {}
     contents = {k: t.detach().cpu().contiguous() if isinstance(t, Tensor) else t for k, t in tensors.items()}
     for name, t in contents.items():
         if t.dtype not in DTYPE_NAMES:
             raise BadInput(f"{path} cannot be written: {name} holds {t.dtype}, which safetensors has no name for")
-    seals = {k: encode_seals(seal_segments(t)) for k, t in contents.items() if not isinstance(t, Tensor)}
+    seals = {
+        k: encode_seals(seal_segments(t, finite.get(k, 0))) for k, t in contents.items() if not isinstance(t, Tensor)
+    }
     streams = {"streams": seals} if seals else {}
     text = _header_text(path, {"format": kind, "version": VERSION, **header, **streams})
     # One entry of metadata, as the seal is over one text.

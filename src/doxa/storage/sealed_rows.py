@@ -15,7 +15,7 @@ from torch import Tensor
 from doxa.errors import BadInput, BrokenFile
 from doxa.storage import fields
 from doxa.storage.reading import file_stamp, open_file, read_span
-from doxa.storage.rows import SampleRows, are_finite, blocks, require_within, segment_rows
+from doxa.storage.rows import NotFinite, SampleRows, are_finite, blocks, require_within, segment_rows
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Seals:
     digests: tuple[str, ...]
 
 
-def seal_segments(rows: SampleRows) -> Seals:
-    """The seals of rows, which are read once for it."""
+def seal_segments(rows: SampleRows, finite: int = 0) -> Seals:
+    """The seals of rows, which are read once for it; their first `finite` columns must be finite."""
     per_segment = segment_rows(rows.columns, rows.dtype)
     digests = []
     for start in range(0, len(rows), per_segment):
         content = rows.read(start, min(len(rows), start + per_segment))
-        if not are_finite(content):
+        if not are_finite(content[:, :finite]):
             raise BadInput(f"samples {start} to {start + len(content) - 1} hold NaN or infinity; they cannot be saved")
         digests.append(hashlib.sha256(content.contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest())
     return Seals(per_segment, tuple(digests))
@@ -55,7 +55,8 @@ class SealedRows:
     """Rows inside a file whose SHA-256 was checked as it was opened; `stamp` tells whether it is still that file.
 
     Where the file has `seals`, a segment is checked again as it is first read, however long after: a disk may have
-    changed what no stamp tells of. Those that were found whole are `verified`.
+    changed what no stamp tells of. Those that were found whole are `verified`. What is `not_finite` is known once the
+    `content` was read; whether it may be so is for others to say: only they know weights from buffers.
     """
 
     path: Path
@@ -66,6 +67,7 @@ class SealedRows:
     stamp: tuple[int, ...]
     seals: Seals | None = None
     verified: set[int] = field(default_factory=set, compare=False, repr=False)
+    not_finite: NotFinite = field(default_factory=NotFinite, compare=False, repr=False)
 
     def __len__(self) -> int:
         return self.count
@@ -84,8 +86,7 @@ class SealedRows:
         with self._open() as file:
             for start, stop in blocks(self):
                 rows = self._read(file, start, stop)
-                if not are_finite(rows):
-                    raise BrokenFile(f"{self.path} holds NaN or infinity in its samples; expected finite numbers")
+                self.not_finite.note(rows)
                 yield rows
 
     def _segments(self, start: int, stop: int) -> range:
