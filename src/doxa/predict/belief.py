@@ -18,11 +18,11 @@ from doxa.contracts import Draw, Likelihood, Posterior, Prior, Record
 from doxa.data.rows import as_inputs, explain_input_errors
 from doxa.errors import BadInput, require_whole
 from doxa.posteriors.delta import Delta
-from doxa.posteriors.mixture import Mixture, require_fit
+from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.samples import Samples
 from doxa.predict.draws import Draws
 from doxa.predict.members import encode, map_tensors
-from doxa.predict.saved_parts import chains_of, decode_parts
+from doxa.predict.saved_parts import chains_of, decode_parts, require_loadable
 from doxa.predict.sweep import ROWS, OutputBuffer, PredictionRequest, buffers_of, prototype_of, sweep
 from doxa.random.keys import Key
 from doxa.storage.sealed import read, write
@@ -162,7 +162,6 @@ class Belief:
 
         What `load` would refuse, such as weights that are not finite, is refused here.
         """
-        require_fit(self.posterior, self.layout)
         tensors: dict[str, Any] = {}
         header = {
             "layout": encode_layout(self.layout),
@@ -173,6 +172,7 @@ class Belief:
             "noise": self.noise,
             "record": {"settings": self.record.settings, "history": self.record.history},
         }
+        require_loadable(path, header, tensors)
         weights = {f"{name}.rows": chain.size for name, chain in chains_of(self.posterior)}
         write(path, BELIEF, header, tensors, finite=weights)
 

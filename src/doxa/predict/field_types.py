@@ -31,7 +31,7 @@ def matches(value: Any, hint: Any) -> bool:
     """Whether a value is of a type; what is not known of a type passes."""
     if get_origin(hint) in (Union, types.UnionType):
         return any(matches(value, option) for option in get_args(hint))
-    if get_origin(hint) is tuple:
+    if get_origin(hint) is tuple:  # which is what every list in a file has become
         return isinstance(value, tuple) and _entries_match(value, get_args(hint))
     if hint is None:
         return value is None
@@ -41,9 +41,16 @@ def matches(value: Any, hint: Any) -> bool:
         return room_of(value) == ROOM_OF_CONTRACT[hint]
     if hint is float:
         return (type(value) is float and not math.isnan(value)) or (type(value) is int and abs(value) < LARGEST)
+    if hint is list:
+        return isinstance(value, list | tuple)
     if hint in (int, bool, str):
         return type(value) is hint
     return isinstance(value, ROW_SOURCES if hint is SampleRows else hint)
+
+
+def is_list(hint: Any) -> bool:
+    """Whether a field is to be a list."""
+    return hint is list or get_origin(hint) is list
 
 
 def _entries_match(values: tuple[Any, ...], hints: tuple[Any, ...]) -> bool:

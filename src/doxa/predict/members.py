@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from doxa.errors import BadInput, BrokenFile, shorten
-from doxa.predict.field_types import hints_of, matches
+from doxa.predict.field_types import hints_of, is_list, matches
 from doxa.predict.rooms import ROOMS, room_of
 from doxa.registry import load_plugins
 from doxa.storage.sample_store import ROW_SOURCES
@@ -65,8 +65,9 @@ def decode(value: Any, tensors: dict[str, Any], name: str) -> Any:
     fields = {k: decode(v, tensors, f"{name}.{k}") for k, v in value.items() if k != "is"}
     for field, hint in hints_of(table[member_name]).items():
         if field in fields and not matches(fields[field], hint):
-            what = shorten(repr(value[field]))
-            raise BrokenFile(f"the file's {name}.{field} is {what}, which a {member_name} does not take")
+            raise BrokenFile(f"{name}.{field} is {shorten(repr(value[field]))}, which a {member_name} does not take")
+        if is_list(hint) and isinstance(fields.get(field), tuple):
+            fields[field] = list(fields[field])
     try:
         return table[member_name](**fields)
     except (TypeError, ValueError, OverflowError, IndexError, AttributeError, RuntimeError) as error:
@@ -85,8 +86,9 @@ def map_tensors(value: Any, f: Callable[[Tensor], Tensor]) -> Any:
     """A member of a room with every tensor in it replaced by f of it."""
     if isinstance(value, Tensor):
         return f(value)
-    if isinstance(value, tuple):
-        return tuple(map_tensors(v, f) for v in value)
+    if isinstance(value, tuple | list):
+        mapped = [map_tensors(v, f) for v in value]
+        return tuple(mapped) if isinstance(value, tuple) else mapped
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.replace(
             value, **{x.name: map_tensors(getattr(value, x.name), f) for x in dataclasses.fields(value)}

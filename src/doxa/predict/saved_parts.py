@@ -17,6 +17,7 @@ from doxa.posteriors.samples import Samples
 from doxa.predict.field_types import hints_of
 from doxa.predict.members import decode_member
 from doxa.storage import fields
+from doxa.storage.json_text import canonical_json, parse_object
 from doxa.storage.sealed import UNREADABLE
 from doxa.weights.layout import LIKELIHOOD, Layout
 from doxa.weights.saved_layout import decode_layout
@@ -34,6 +35,16 @@ def decode_parts(path: str | PathLike[str], header: Mapping[str, Any], tensors: 
         raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: it has no {error}") from None
     except (*UNREADABLE, IndexError, AttributeError) as error:
         raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: {shorten(str(error), 300)}") from None
+
+
+def require_loadable(path: str | PathLike[str], header: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+    """Refuse, by BadInput, to write what could not be read again."""
+    try:
+        decode_parts(path, parse_object(canonical_json(header)), tensors)
+    except BrokenFile as error:
+        raise BadInput(f"this cannot be saved, as it could not be loaded: {error}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"{path} cannot be written: {error}; give names of plain text, nested less deep") from None
 
 
 def _decode(header: Mapping[str, Any], unused: dict[str, Any]) -> dict[str, Any]:
