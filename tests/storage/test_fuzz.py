@@ -23,6 +23,7 @@ from doxa.storage.sample_store import SampleStore
 from doxa.storage.sealed import canonical_json, read, write
 from for_storage import X, belief, forge, net
 
+STRIDE = 3  # bytes from one damaged place to the next; `doxa bench faults` damages them all
 SLOTS = (("1.running_mean", (2,)), ("1.running_var", (2,)))
 FAMILIES: dict[str, Callable[..., Any]] = {
     "mean_field": belief,
@@ -144,7 +145,7 @@ def test_hostile_headers_whose_seal_holds(name: str, tmp_path: Path, monkeypatch
     FAMILIES[name]().save(tmp_path / "honest.doxa")
     honest = read(tmp_path / "honest.doxa", BELIEF)
     refused = 0
-    for seed in range(250):
+    for seed in range(80):
         choose = random.Random(f"{name} {seed}")
         header, tensors = copy.deepcopy(honest)
         text = None
@@ -161,7 +162,7 @@ def test_hostile_headers_whose_seal_holds(name: str, tmp_path: Path, monkeypatch
             refused += require_refused_or_sound(path, tmp_path)
         except Exception as error:
             raise AssertionError(f"seed {name!r} {seed}: {error!r}") from error
-    assert refused > 150
+    assert refused > 48
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ def streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_no_truncation_of_a_file_with_samples_is_read(streamed: Path) -> None:
-    for length in reversed(range(streamed.stat().st_size)):
+    for length in range(streamed.stat().st_size - 1, -1, -STRIDE):
         os.truncate(streamed, length)
         with pytest.raises(BrokenFile):
             read(streamed, BELIEF)
@@ -186,7 +187,7 @@ def test_no_flipped_byte_of_a_file_with_samples_is_read(streamed: Path) -> None:
     header, tensors = read(streamed, BELIEF)
     expected, refused = {k: held(t) for k, t in tensors.items()}, 0
     with open(streamed, "r+b", buffering=0) as file:
-        for i, byte in enumerate(content):
+        for i, byte in list(enumerate(content))[::STRIDE]:
             os.pwrite(file.fileno(), bytes([byte ^ 1 << choose.randrange(8)]), i)
             try:
                 changed, tensors = read(streamed, BELIEF)
@@ -195,7 +196,7 @@ def test_no_flipped_byte_of_a_file_with_samples_is_read(streamed: Path) -> None:
             except BrokenFile:
                 refused += 1
             os.pwrite(file.fileno(), bytes([byte]), i)
-    assert refused > 0.99 * len(content)
+    assert refused > 0.99 * len(content) / STRIDE
 
 
 def held(values: Any) -> Tensor:
@@ -206,7 +207,7 @@ def test_bytes_at_random_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.doxa"
     write(path, BELIEF, {}, {"a": torch.ones(3)})
     honest = path.read_bytes()
-    for seed in range(300):
+    for seed in range(100):
         choose = random.Random(seed)
         content = bytearray(choose.choice([honest, choose.randbytes(choose.randrange(300))]))
         for _ in range(choose.randint(1, 20)):
