@@ -141,6 +141,7 @@ class Scripted:
     plan: str
     asked: list[Any] = field(default_factory=list)
     asked_at: float = 0.0
+    beats: int = 0
 
 
 class ScriptedBackend:
@@ -152,6 +153,7 @@ class ScriptedBackend:
     def __init__(self, *plans: str, seconds: float = 1.0) -> None:
         self.now, self.seconds, self.plans, self.dismissed = 0.0, seconds, list(plans), list[Worker]()
         self.behind_until = 0.0
+        self.stop_at, self.stop_seconds = float("inf"), 0.0  # when everyone is stopped, and for how long
 
     def start_worker(self, copy: bytes) -> Worker:
         return Worker(Scripted(self.plans.pop(0)))
@@ -166,6 +168,8 @@ class ScriptedBackend:
 
     def receive(self, workers: Sequence[Worker], timeout: float) -> list[tuple[Worker, Any]]:
         self.now += self.seconds
+        if self.now >= self.stop_at:
+            self.now, self.stop_at = self.now + self.stop_seconds, float("inf")
         return [(worker, said) for worker in workers for said in self._say(worker)]
 
     def _say(self, worker: Worker) -> list[Any]:
@@ -179,11 +183,12 @@ class ScriptedBackend:
             return []
         if script.plan == "exits" and asked:
             return [None]
-        if script.plan == "hangs":
+        if script.plan == "hangs" or (script.plan == "takes ten beats" and asked and script.beats < 10):
+            script.beats += 1
             return [(BEAT, *asked[0][1:], self.now - script.asked_at) if asked else idle]
         if script.plan == "catches up" and self.now < 100:
             return [idle]
-        script.asked = []
+        script.asked, script.beats = [], 0
         return [idle, *((ANSWER, generation, block, np.ones(1)) for _, generation, block in asked)]
 
     def shows_life(self, worker: Worker) -> bool:
@@ -221,6 +226,15 @@ def test_time_in_which_the_leader_itself_was_stopped_is_not_silence() -> None:
     assert evaluated_by(backend, silence=30.0) == ONES
     assert backend.now > 15 * 3600  # of each hour two seconds count
     assert len(backend.dismissed) == 1
+
+
+@pytest.mark.parametrize("stop_at", [2.0, 5.0])
+def test_time_in_which_everyone_was_stopped_is_not_the_evaluation_s(stop_at: float) -> None:
+    backend = ScriptedBackend("takes ten beats")
+    backend.stop_at, backend.stop_seconds = stop_at, 3600.0
+    assert evaluated_by(backend, deadline=20.0) == ONES
+    assert not backend.dismissed
+    assert backend.now > 3600
 
 
 def test_a_worker_that_computes_without_a_word_is_not_silent_but_may_be_late() -> None:

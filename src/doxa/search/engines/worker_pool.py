@@ -30,7 +30,8 @@ Message = tuple[Any, ...]
 class Worker:
     """One of them: how to reach it, whether it has opened its copy, and the block that it evaluates.
 
-    Seconds are those in which the search listened: when it was last heard, and when it was last known to live.
+    Seconds are those in which the search listened: when it was given its block, when it began with it by its own word,
+    when it was last heard, and when it was last known to live.
     """
 
     connection: Any
@@ -39,7 +40,8 @@ class Worker:
     has_beaten: bool = False
     heard_at: float = 0.0
     lived_at: float = 0.0
-    busy_seconds: float = 0.0  # that it has been at its block, as it said itself
+    given_at: float = 0.0
+    began_at: float | None = None
 
 
 class WorkerBackend(Protocol):
@@ -183,7 +185,8 @@ class WorkerPool:
     def _give_out(self, exchanging: Exchanging) -> None:
         for worker in self.workers:
             if worker.ready and worker.block is None and exchanging.pending:
-                worker.block, worker.busy_seconds = exchanging.pending.popleft(), 0.0
+                worker.block = exchanging.pending.popleft()
+                worker.given_at, worker.began_at = self.attention.seconds, None
                 self.backend.send([worker], (EVALUATE, exchanging.generation, worker.block))
 
     def _handle_message(self, worker: Worker, message: Message, exchanging: Exchanging) -> None:
@@ -191,7 +194,9 @@ class WorkerPool:
         worker.has_beaten, worker.heard_at = True, self.attention.seconds
         worker.lived_at = worker.heard_at
         if kind == BEAT:
-            worker.busy_seconds = content if (message_generation, block) == (exchanging.generation, worker.block) else 0
+            if worker.began_at is None and (message_generation, block) == (exchanging.generation, worker.block):
+                # Only once: its own clock runs on while everyone is stopped.
+                worker.began_at = max(worker.given_at, self.attention.seconds - content)
             return
         if kind == READY:
             worker.ready = True
@@ -248,7 +253,8 @@ class WorkerPool:
         """Why one is not waited for any longer, in words."""
         silence, deadline, now = self.settings.silence, self.settings.deadline, self.attention.seconds
         unheard = now - worker.heard_at
-        if deadline is not None and worker.block is not None and worker.busy_seconds + unheard > deadline:
+        busy = unheard if worker.began_at is None else now - worker.began_at
+        if deadline is not None and worker.block is not None and busy > deadline:
             return f"took longer than its deadline of {deadline:g} s: does the objective hang there?"
         if unheard > GAP * self.beat and self.backend.shows_life(worker):
             worker.lived_at = now
