@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -111,6 +112,9 @@ def befall(how: str) -> None:
         sys.exit(3)
 
 
+HELD_DEADLINE = 5.0  # seconds
+
+
 class Endless:
     """Takes an hour, and says who does."""
 
@@ -144,6 +148,44 @@ def lead_orphans(folder: str) -> None:
     from doxa.search import engines, minimise
 
     minimise(Endless(Path(folder) / "marks"), [0.0], engine=engines.pool(2), size=8, generations=1, progress=False)
+
+
+def lead_in_background(folder: str) -> None:
+    """A search in a thread that nobody waits for, in a process that ends while it is under way."""
+    thread = threading.Thread(target=lead_orphans, args=(folder,), daemon=True)
+    thread.start()
+    wait_for(lambda: len(list((Path(folder) / "marks").iterdir())) == 2)
+
+
+class Held:
+    """A sphere that says who evaluates it, and takes until it is let go."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, w: Tensor) -> Tensor:
+        (self.folder / "marks" / str(os.getpid())).touch()
+        while not (self.folder / "go").exists():
+            time.sleep(0.01)
+        return sphere(w)
+
+
+def lead_held(folder: str, deadline: float | None = None) -> None:
+    """A search whose first generation takes until it is let go, and which drops what a lost worker was at."""
+    from doxa.search import engines, minimise
+
+    torch.set_num_threads(1)
+    engine = engines.pool(1, lost="drop", deadline=deadline)
+    keys: dict[str, Any] = {"generations": 12, "size": 32, "checkpoint": Path(folder) / "run", "progress": False}
+    try:
+        minimise(Held(Path(folder)), [0.0, 0.0, 0.0], engine=engine, **keys)
+    except KeyboardInterrupt as error:
+        sys.exit(128 + getattr(error, "signal", 0))
+
+
+def lead_held_to_a_deadline(folder: str) -> None:
+    """The same, where workers may not take for ever."""
+    lead_held(folder, HELD_DEADLINE)
 
 
 def freezing_rank(folder: str) -> None:
@@ -222,7 +264,7 @@ def kill_actor(pool: Any) -> None:
 if __name__ == "__main__":
     import for_workers  # workers look for objectives where they can be imported from
 
-    if sys.argv[1] in ("lead_orphans", "freezing_rank"):
+    if len(sys.argv) > 2:
         getattr(for_workers, sys.argv[1])(sys.argv[2])
     else:
         ranked(sys.argv[1])

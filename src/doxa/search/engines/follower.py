@@ -110,6 +110,10 @@ class Follower:
             raise LeaderGone from None
 
 
+def _disregard(number: int, frame: Any) -> None:
+    """Go on as if a signal had not come."""
+
+
 def follow(connection: socket.socket, threads: int, beat: float, leader: int | None) -> None:
     """What a worker's process does: open its copy, and follow it until the original hangs up.
 
@@ -117,10 +121,11 @@ def follow(connection: socket.socket, threads: int, beat: float, leader: int | N
     """
     if leader is not None:
         die_with_leader(leader)
-    # A terminal's Ctrl-C reaches every process, and so does its end: they are requests to the original, which lets its
-    # workers go.
+    # A terminal's Ctrl-C reaches every process, so does its end, and so does the SIGTERM of many schedulers: they are
+    # requests to the original, which lets its workers go.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _disregard)  # unlike SIG_IGN this does not pass to programs that an objective starts
     torch.set_num_threads(threads)
     channel = WorkerChannel(connection)
     follower = Follower(channel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import selectors
@@ -58,13 +59,20 @@ class ProcessBackend:
     def __init__(self, threads: int, beat: float = 1.0) -> None:
         self.threads, self.beat, self.context = threads, beat, multiprocessing.get_context("spawn")
         self.selector = selectors.DefaultSelector()
+        self.processes: list[Any] = []
+        self.is_ending = False
 
     def start_worker(self, copy: bytes) -> Worker:
+        if self.is_ending:  # a thread searches that nobody waits for
+            raise SystemExit
+        if not self.processes:
+            atexit.register(self._kill_all)  # multiprocessing, which is asked later, would wait for them
         leader_end, worker_end = socket.socketpair()
         by_main_thread = threading.current_thread() is threading.main_thread()
         terms = (worker_end, self.threads, self.beat, os.getpid() if by_main_thread else None)
         process = self.context.Process(target=follow, args=terms, daemon=True)
         process.start()
+        self.processes = [*(other for other in self.processes if other.is_alive()), process]
         worker_end.close()
         return self._connect(process, leader_end, copy)
 
@@ -140,7 +148,14 @@ class ProcessBackend:
         worker.connection.process.kill()  # which one that is stopped cannot withstand
         worker.connection.process.join(timeout=5)
 
+    def _kill_all(self) -> None:
+        """End all that are left where this process ends while a thread of it still searches."""
+        self.is_ending = True
+        for process in self.processes:
+            process.kill()
+
     def stop_workers(self, workers: Sequence[Worker]) -> None:
+        atexit.unregister(self._kill_all)
         for worker in workers:
             if not worker.ready:  # it has nothing to end
                 worker.connection.process.kill()
