@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -225,3 +226,32 @@ def test_flipped_byte_of_a_batch_is_refused_in_every_form(
     put(folder / "cifar-10-binary.tar.gz", b"no archive")
     with pytest.raises(BrokenFile, match=r"cifar-10-binary\.tar\.gz is truncated or not the file it should be"):
         data.cifar10_batch("test_batch")
+
+
+@pytest.mark.parametrize("damage", ["empty", "flipped"])
+def test_batches_that_are_there_are_verified_and_not_only_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hashed: list[str], damage: str
+) -> None:
+    module = sys.modules["doxa.data.sets.cifar10"]
+    monkeypatch.setattr(module, "ROWS", 1)
+    monkeypatch.setenv("DOXA_DATA", str(tmp_path))
+    record = bytes(module.RECORD)
+    monkeypatch.setattr(module, "BATCHES", dict.fromkeys(module.BATCHES, hashlib.sha256(record).hexdigest()))
+    paths = [tmp_path / "cifar10" / "cifar-10-batches-bin" / f"{name}.bin" for name in module.BATCHES]
+    for path in paths:
+        put(path, record)
+    for _ in range(2):
+        assert data.get("cifar10") == paths
+    assert sorted(hashed) == sorted(path.name for path in paths)
+    put(paths[3], b"" if damage == "empty" else record[:-1] + b"\1", hours_ago=2)
+    with pytest.raises(BrokenFile, match=r"data_batch_4\.bin is truncated or not the file it should be"):
+        data.get("cifar10")
+
+
+def test_sheets_that_are_there_are_read_and_not_only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("PIL")
+    monkeypatch.setenv("DOXA_DATA", str(tmp_path))
+    for place in data.card("cifar10").files[0].instead[-1]:
+        put(tmp_path / place, b"")
+    with pytest.raises(BrokenFile, match=r"data_batch_1\.labels\.npy is truncated"):
+        data.get("cifar10")
