@@ -255,3 +255,13 @@ def test_real_set_is_the_published_one() -> None:
     for (images, labels), md5 in zip([*parts, (read.x_test, read.y_test)], MD5, strict=True):
         stored = np.column_stack([labels.astype(np.uint8), images.reshape(10_000, -1)])
         assert hashlib.md5(stored.tobytes()).hexdigest() == md5
+
+
+def test_damaged_batch_gives_way_to_the_archive(data_folder: Path, few: int) -> None:
+    archived = records(2, few)
+    path = write_bin(data_folder / "cifar-10-batches-bin", "test_batch", records(3, few - 1))
+    with pytest.raises(BrokenFile, match=r"test_batch\.bin has 27657 bytes, expected 30730"):
+        cifar10_batch("test_batch")
+    write_archive(data_folder / "cifar10", {"cifar-10-batches-bin/test_batch.bin": archived.tobytes()})
+    assert np.array_equal(cifar10_batch("test_batch")[1], archived[:, 0])
+    assert path.stat().st_size == 27657, "what is damaged is the user's to remove"

@@ -107,7 +107,7 @@ def test_damaged_file_is_one_line_that_says_how_to_mend_it(run: Run, url: str, t
     path = tmp_path / FILE.path
     path.parent.mkdir()
     path.write_bytes(b"no temperatures")
-    refused(run("get", NAME), rf"remove it and run: doxa data get {NAME}")
+    refused(run("get", NAME), rf"move it aside and run: doxa data get {NAME}")
 
 
 @pytest.mark.parametrize("command", [("list",), ("path", "mnist"), ("get", "mnist"), ("list", "--json")])

@@ -93,7 +93,7 @@ def test_changed_file_is_hashed_again_and_refused(
     assert message.startswith(f"{path} is truncated or not the file it should be: its SHA-256 is ")
     assert hashlib.sha256(path.read_bytes()).hexdigest() in message
     assert all(digest in message for digest in DIGESTS)
-    assert message.endswith("; remove it and run: doxa data get some/set")
+    assert message.endswith("; move it aside and run: doxa data get some/set")
     assert hashed == ["a", "a"]
     put(path, CONTENT)
     verify(path, DIGESTS, "some/set")
@@ -185,7 +185,7 @@ def test_one_flipped_byte_of_a_set_is_refused_and_mended(
     monkeypatch.setenv("DOXA_DATA", str(tmp_path))
     put(copy, flipped)
     for ask in (data.load, data.get):
-        with pytest.raises(BrokenFile, match=f"remove it and run: doxa data get {name}"):
+        with pytest.raises(BrokenFile, match=f"move it aside and run: doxa data get {name}"):
             ask(name)
     put(copy, raw)
     hashed.clear()

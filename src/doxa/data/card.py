@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from doxa.errors import BadInput
 
@@ -15,7 +17,8 @@ class File:
     """A file of a data set: its place in the data folder, where it is published, and how it is recognised.
 
     bytes and sha256: of the file as it is published, without which nothing is fetched;  instead: names of other files
-    that serve as well, each a tuple of all that are needed;  also: the SHA-256 of other forms of the same content
+    that serve as well, each a tuple of all that are needed;  also: the SHA-256 of other forms of the same content;
+    verify_together: raises BrokenFile unless several files that serve instead hold what they should
     """
 
     path: str
@@ -24,6 +27,7 @@ class File:
     sha256: str
     instead: tuple[tuple[str, ...], ...] = ()
     also: tuple[str, ...] = ()
+    verify_together: Callable[[list[Path]], None] | None = None
 
     def __post_init__(self) -> None:
         for digest in (self.sha256, *self.also):

@@ -11,7 +11,7 @@ from typing import Any
 from doxa.data.card import Card
 from doxa.data.dataset import Dataset
 from doxa.data.download import DEADLINE, TIMEOUT, Progress, download
-from doxa.data.files import cached_data_folder, data_folders, locate
+from doxa.data.files import cached_data_folder, data_folders, find_good, locate
 from doxa.data.part import explain_write_errors
 from doxa.data.series import Series
 from doxa.data.sets.cifar10 import CARD as CIFAR10
@@ -37,7 +37,6 @@ from doxa.data.sets.two_moons import two_moons
 from doxa.data.sets.uci_regression import CARDS as UCI_REGRESSION
 from doxa.data.sets.uci_regression import uci_regression
 from doxa.data.tabular import Tabular
-from doxa.data.verified import verify
 from doxa.errors import BadInput, did_you_mean
 from doxa.storage.cache import make_private
 
@@ -103,12 +102,8 @@ def get(
     if folder == cached_data_folder():
         with explain_write_errors(folder):
             make_private(folder)
-    for file in card(name).files:
-        paths = locate(file)
-        if not paths:
-            download(file, folder / file.path, progress, timeout, deadline)
-        elif len(paths) == 1:
-            verify(paths[0], file.digests, name)
-        else:
-            load(name)  # reads what serves together, which tells whether it holds what it should
-    return path(name)
+    return [
+        found
+        for file in card(name).files
+        for found in find_good(file, name) or [download(file, folder / file.path, progress, timeout, deadline)]
+    ]

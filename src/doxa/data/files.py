@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from doxa.data.card import File
@@ -30,24 +30,45 @@ def data_folders() -> list[Path]:
 
 def first_existing(*relative_paths: str) -> Path | None:
     """The first of `relative_paths`, relative to the folders, that is a file."""
-    return next(
-        (
-            path
-            for folder in data_folders()
-            for relative_path in relative_paths
-            if (path := folder / relative_path).is_file()
-        ),
-        None,
-    )
+    return next(existing(*relative_paths), None)
+
+
+def existing(*relative_paths: str) -> Iterator[Path]:
+    """Those of `relative_paths`, relative to each of the folders in turn, that are files."""
+    for folder in data_folders():
+        for relative_path in relative_paths:
+            if (path := folder / relative_path).is_file():
+                yield path
 
 
 def locate(file: File) -> list[Path]:
     """The file, or all those that serve instead of it; empty where neither is complete in one folder."""
+    return next(candidates(file), [])
+
+
+def candidates(file: File) -> Iterator[list[Path]]:
+    """Each place of the file, and of all those that serve instead of it, where it is complete in one folder."""
     for folder in data_folders():
         for group in ((file.path,), *file.instead):
             paths = [folder / relative_path for relative_path in group]
             if all(path.is_file() for path in paths):
-                return paths
+                yield paths
+
+
+def find_good(file: File, name: str) -> list[Path]:
+    """The first of the candidates that holds what it should; BrokenFile where none does, empty where there is none."""
+    damage: BrokenFile | None = None
+    for paths in candidates(file):
+        try:
+            if len(paths) == 1:
+                verify(paths[0], file.digests, name)
+            elif file.verify_together is not None:
+                file.verify_together(paths)
+            return paths
+        except BrokenFile as error:
+            damage = damage or error
+    if damage is not None:
+        raise damage
     return []
 
 
@@ -61,8 +82,10 @@ def find_path(*relative_paths: str, name: str, source: str) -> Path:
 
 def find_file(file: File, name: str) -> Path:
     """The file of the set `name`, or the one that serves instead of it, with the content that it should have."""
-    path = find_path(file.path, *(relative_path for (relative_path,) in file.instead), name=name, source=file.url)
-    return verify(path, file.digests, name)
+    paths = find_good(file, name)
+    if not paths:
+        raise missing_file_error([file.path, *(place for (place,) in file.instead)], name, file.url)
+    return paths[0]
 
 
 def missing_file_error(relative_paths: Sequence[str], name: str, source: str) -> BadInput:

@@ -10,6 +10,7 @@ from collections.abc import Set
 from contextlib import suppress
 from pathlib import Path
 
+from doxa.data.same_content import other_digests
 from doxa.errors import BadInput, BrokenFile
 from doxa.storage.cache import cache_folder, make_private
 from doxa.storage.disk import atomic_write
@@ -23,7 +24,7 @@ Stamp = list[int]  # size, mtime in nanoseconds, inode
 
 
 def verify(path: Path, digests: Set[str], name: str) -> Path:
-    """The path of a file of the set `name`, if its SHA-256 is one of `digests`; else BrokenFile.
+    """The path of a file of the set `name`, if its SHA-256, or that of what it holds, is one of `digests`.
 
     What was verified is remembered in the cache by path, size, time and inode, so that loading stays quick.
     """
@@ -35,6 +36,8 @@ def verify(path: Path, digests: Set[str], name: str) -> Path:
             if remembered[:-1] == stamp and remembered[-1] in digests:
                 return path
             digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest not in digests:
+                digest = next((other for other in other_digests(file, path) if other in digests), digest)
             is_settled = time.time_ns() - stamp[1] > SETTLED and _stamp(os.fstat(file.fileno())) == stamp
     except OSError as error:
         raise BrokenFile(f"{path} cannot be read ({error.strerror}); check the file and its permissions") from error
@@ -50,7 +53,7 @@ def require_known(path: Path, digest: str, digests: Set[str], name: str) -> None
         expected = " or ".join(sorted(digests))
         raise BrokenFile(
             f"{path} is truncated or not the file it should be: its SHA-256 is {digest}, expected {expected}; "
-            f"remove it and run: doxa data get {name}"
+            f"move it aside and run: doxa data get {name}"
         )
 
 

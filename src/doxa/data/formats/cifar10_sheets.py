@@ -6,6 +6,7 @@ A sheet is 1600×1600 pixels: 50 rows of 50 images, in reading order. All take 1
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +28,12 @@ def sheet_files(name: str) -> tuple[str, ...]:
 
 def read_sheets(name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The images uint8 [10000, 3, 32, 32] and labels int64 [10000] of a batch, from cifar10/ in the data folder."""
-    *paths, labels_path = (
-        find_path(relative_path, name="cifar10", source=SOURCE) for relative_path in sheet_files(name)
-    )
+    return read_sheet_files([find_path(place, name="cifar10", source=SOURCE) for place in sheet_files(name)])
+
+
+def read_sheet_files(files: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The images and labels in these sheets and, last, this file of labels."""
+    *paths, labels_path = files
     labels = check_labels(_read_labels(labels_path), labels_path, SHEETS * SIDE**2, classes=10)
     return np.concatenate([_read_images(path) for path in paths]), labels
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from doxa.data import verified
 from doxa.data.card import Card, File
 from doxa.data.dataset import Dataset
-from doxa.data.files import first_existing, missing_file_error, read_bytes
+from doxa.data.files import existing, first_existing, missing_file_error, read_bytes
 from doxa.data.formats.cifar10_archive import read_members
-from doxa.data.formats.cifar10_sheets import read_sheets, sheet_files
+from doxa.data.formats.cifar10_sheets import read_sheet_files, read_sheets, sheet_files
 from doxa.data.labels import check_labels
 from doxa.errors import BadInput, BrokenFile
 
@@ -30,6 +30,18 @@ ROWS = 10_000
 RECORD = 1 + 3 * 32 * 32  # the label, then a red, a green and a blue plane
 UNPACKED = ("cifar10/cifar-10-batches-bin", "cifar-10-batches-bin")
 
+
+def _verify_together(paths: list[Path]) -> None:
+    """Compare all batches, or all that the sheets hold, with what is published."""
+    files = len(paths) // len(BATCHES)  # of a batch
+    for number, (name, digest) in enumerate(BATCHES.items()):
+        first, *others = paths[files * number : files * (number + 1)]
+        if others:
+            _require_published(read_sheet_files([first, *others]), first, name)
+        else:
+            verified.verify(first, {digest}, CARD.name)
+
+
 FILE = File(
     path="cifar10/cifar-10-binary.tar.gz",
     url="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
@@ -39,6 +51,7 @@ FILE = File(
         *(tuple(f"{folder}/{name}.bin" for name in BATCHES) for folder in UNPACKED),
         tuple(place for name in BATCHES for place in sheet_files(name)),
     ),
+    verify_together=_verify_together,
 )
 CARD = Card(
     name="cifar10",
@@ -77,30 +90,62 @@ def cifar10_batch(name: str) -> Batch:
 
 
 def _read_batches(names: Sequence[str]) -> list[Batch]:
-    paths = [first_existing(*(f"{folder}/{name}.bin" for folder in UNPACKED)) for name in names]
-    archive = first_existing(FILE.path)
-    if None in paths and archive is not None:
-        members = read_members(verified.verify(archive, FILE.digests, CARD.name), names)
-        return [_parse_records(members[name], archive) for name in names]
-    return [
-        _read_unpacked(path, name) if path else _read_from_sheets(name) for name, path in zip(names, paths, strict=True)
-    ]
+    """From the first place of each batch that is whole; the error is that of the first that is not."""
+    batches: dict[str, Batch] = {}
+    damage: list[BrokenFile] = []
+    for read in (_read_unpacked, _read_archived, _read_from_sheets):
+        try:
+            batches |= read([name for name in names if name not in batches], damage)
+        except BrokenFile as error:
+            damage.append(error)
+        except BadInput:
+            if not damage:
+                raise
+    if len(batches) < len(names):
+        raise damage[0]
+    return [batches[name] for name in names]
 
 
-def _read_unpacked(path: Path, name: str) -> Batch:
-    return _parse_records(read_bytes(verified.verify(path, {BATCHES[name]}, CARD.name)), path)
+def _read_unpacked(names: Sequence[str], damage: list[BrokenFile]) -> dict[str, Batch]:
+    batches = {}
+    for name in names:
+        for path in existing(*(f"{folder}/{name}.bin" for folder in UNPACKED)):
+            try:
+                raw = read_bytes(verified.verify(path, {BATCHES[name]}, CARD.name))
+                batches[name] = _parse_records(raw, path)
+                break
+            except BrokenFile as error:
+                damage.append(error)
+    return batches
 
 
-def _read_from_sheets(name: str) -> Batch:
-    first_sheet = first_existing(sheet_files(name)[0])
-    if first_sheet is None:
-        raise missing_file_error([FILE.path, *(f"{folder}/{name}.bin" for folder in UNPACKED)], CARD.name, FILE.url)
-    images, labels = read_sheets(name)
-    # Whoever made the sheets, the records they hold are those of the published file.
+def _read_archived(names: Sequence[str], damage: list[BrokenFile]) -> dict[str, Batch]:
+    for archive in existing(FILE.path) if names else ():
+        try:
+            members = read_members(verified.verify(archive, FILE.digests, CARD.name), names)
+            return {name: _parse_records(members[name], archive) for name in names}
+        except BrokenFile as error:
+            damage.append(error)
+    return {}
+
+
+def _read_from_sheets(names: Sequence[str], damage: list[BrokenFile]) -> dict[str, Batch]:
+    batches = {}
+    for name in names:
+        first_sheet = first_existing(sheet_files(name)[0])
+        if first_sheet is None:
+            raise missing_file_error([FILE.path, *(f"{folder}/{name}.bin" for folder in UNPACKED)], CARD.name, FILE.url)
+        batches[name] = read_sheets(name)
+        _require_published(batches[name], first_sheet, name)
+    return batches
+
+
+def _require_published(batch: Batch, first_sheet: Path, name: str) -> None:
+    """Whoever made the sheets, the records they hold are those of the published file."""
+    images, labels = batch
     records = np.column_stack([labels.astype(np.uint8), images.reshape(len(images), -1)]).tobytes()
     digest = hashlib.sha256(records).hexdigest()
     verified.require_known(first_sheet.with_name(f"{name}.*"), digest, {BATCHES[name]}, CARD.name)
-    return images, labels
 
 
 def _parse_records(raw: bytes, path: Path) -> Batch:
