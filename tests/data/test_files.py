@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from doxa import data
 from doxa.data.card import File
 from doxa.data.files import data_folders, find_file, find_path, locate, read_bytes
 from doxa.errors import BadInput, BrokenFile
@@ -89,3 +90,24 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(BrokenFile, match="cannot be read") as caught:
         read_bytes(tmp_path)
     assert str(caught.value).startswith(str(tmp_path))
+
+
+def test_want_of_a_home_hides_nothing_that_is_in_the_named_folder(
+    data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", homeless)
+    assert data_folders() == [data_folder]
+    with pytest.raises(BadInput, match=r"\(and there is no home that could hold a cache\)"):
+        find_file(FILE, "set")
+    mine = put(data_folder, "set/a")
+    assert find_file(FILE, "set") == mine
+    placed = put(data_folder, data.card("mushroom").files[0].path)
+    assert data.get("mushroom") == [placed]
+    monkeypatch.delenv("DOXA_DATA")
+    for ask in (data.get, data.path):
+        with pytest.raises(BadInput, match="there is no home folder that could hold a cache; set HOME"):
+            ask("mushroom")

@@ -25,7 +25,10 @@ def data_folders() -> list[Path]:
     path = Path(os.path.expanduser(named_folder)).absolute()
     if not path.is_dir():
         raise BadInput(f"DOXA_DATA names {path}, which is no folder; create it or set DOXA_DATA to another")
-    return [path, cached_data_folder()]
+    try:
+        return [path, cached_data_folder()]
+    except BadInput:  # no home, and so no cache: what is in the named folder is there all the same
+        return [path]
 
 
 def first_existing(*relative_paths: str) -> Path | None:
@@ -96,6 +99,8 @@ def missing_file_error(relative_paths: Sequence[str], name: str, source: str) ->
     search_note = (
         f"the cache {other_folders[0]} does not hold it either"
         if other_folders
+        else "and there is no home that could hold a cache"
+        if os.environ.get("DOXA_DATA")
         else "DOXA_DATA is not set; set it to keep data sets in a folder of your own, e.g. export DOXA_DATA=$HOME/data"
     )
     return BadInput(
