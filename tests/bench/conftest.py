@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +35,7 @@ from doxa_bench import (
 )
 from doxa_bench.faults import campaign
 from doxa_bench.faults.contract import Case, Outcome, Workshop
+from doxa_bench.faults.workshop import LocalWorkshop
 
 TINY = "tiny"
 
@@ -112,3 +116,17 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_scaling, "WORK", {"cpu": 20_000})
     monkeypatch.setattr(search_scaling, "growth_in_subprocess", lambda estimator, width, device: 1000 * width)
     monkeypatch.setattr(pool_leader, "leader_seconds", lambda workers, parts, generations: 1e-3 * parts * workers)
+
+
+@pytest.fixture(scope="session")
+def workshop() -> Iterator[LocalWorkshop]:
+    """One server for all tests of the campaign, which finds the planted faults too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        with LocalWorkshop() as opened:
+            yield opened
+            assert opened._server is not None
+            process = opened._server.process
+    assert process.poll() is not None  # the server ends with the campaign, and leaves nothing behind
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)

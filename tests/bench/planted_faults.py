@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+import warnings
 from pathlib import Path
 
 from doxa.errors import BrokenFile
+from doxa_bench.faults import work
 
 
 def count(folder: str, flaw: str = "") -> int:
@@ -39,6 +42,24 @@ def save_badly(folder: str) -> None:
         temporary.write_text(str(k))
         checkpoint.unlink(missing_ok=True)
         os.replace(temporary, checkpoint)
+
+
+def learn(folder: str, flaw: str = "") -> str:
+    """Learn as a case does; with a flaw, what was saved is not gone on with, or not kept."""
+    from doxa.engine.checkpoint import Checkpointer
+
+    if flaw == "begins anew":
+        Checkpointer._unpack = lambda self, work, path: None
+    elif flaw == "does not look":
+        Checkpointer.reopen = lambda self, work, resume: None
+    elif flaw == "keeps one":
+        sealed = sys.modules["doxa.engine.checkpoint"].sealed
+        write = sealed.write
+        sealed.write = lambda path, kind, header, tensors, keep_as=None: write(path, kind, header, tensors)
+    elif flaw == "says nothing":
+        warnings.simplefilter("ignore")
+        warnings.warn = lambda *words, **options: None
+    return work.learn(folder, "point")
 
 
 def run_something(how: str) -> None:

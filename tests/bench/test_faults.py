@@ -10,7 +10,6 @@ import random
 import signal
 import socket
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,25 +23,12 @@ from doxa_bench import runner
 from doxa_bench.faults import attempts, campaign, compare
 from doxa_bench.faults.contract import Case, Outcome
 from doxa_bench.faults.kinds import KINDS, damage, headers, kills, servers
+from doxa_bench.faults.kinds.heard import Heard
 from doxa_bench.faults.kinds.inputs import command_lines, result_files, settings_files, tables
 from doxa_bench.faults.processes.jobs import Job
 from doxa_bench.faults.processes.shim import ERRORS, PHASES
 from doxa_bench.faults.workshop import LocalWorkshop
 from doxa_bench.settings import BenchSettings
-
-
-@pytest.fixture(scope="module")
-def workshop() -> Iterator[LocalWorkshop]:
-    """One server for all tests, which finds the planted faults too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        with LocalWorkshop() as opened:
-            yield opened
-            assert opened._server is not None
-            process = opened._server.process
-    assert process.poll() is not None  # the server ends with the campaign, and leaves nothing behind
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
 
 
 def judged(workshop: LocalWorkshop, call: str, timeout: float = 20.0, **arguments: Any) -> list[str]:
@@ -78,7 +64,7 @@ def kill_at(workshop: LocalWorkshop, task: kills.Task, at: int, phase: str) -> l
     with workshop.folder() as folder:
         ending = workshop.run(task.job(folder, workshop, fault={"root": str(folder), "at": at, "phase": phase}))
         assert ending.exit == -signal.SIGKILL
-        kills.finish(task, folder, workshop, expected, outcome)
+        kills.finish(task, folder, workshop, expected, outcome, Heard())
     return outcome.failures
 
 
@@ -100,7 +86,7 @@ def test_a_checkpoint_that_is_gone_is_counted(workshop: LocalWorkshop) -> None:
         with workshop.folder() as folder:
             fault = {"root": str(folder), "at": at, "phase": "after"}
             ending = workshop.run(Job("planted_faults:save_badly", {"folder": str(folder / "run")}, fault))
-            kills.judge_saved(planted(""), ending, folder, {}, outcome)
+            kills.judge_saved(planted(""), ending, folder, Heard(), outcome)
             found.append(len(outcome.failures))
     assert found[-1] > 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from doxa_bench.faults.contract import Case, Outcome, Workshop
+from doxa_bench.faults.kinds.heard import Heard
 from doxa_bench.faults.kinds.kills import choose_task, finish, has_succeeded, judge_saved, reference, words_of
 from doxa_bench.faults.processes.shim import ERRORS
 
@@ -31,6 +32,7 @@ class Disks:
             outcome.judge(ending, what)
             if not has_succeeded(ending) and not words_of(ending).strip():
                 outcome.fail("silent", f"{what}: failed without a word")
-            judge_saved(task, ending, folder, {}, outcome)
-            finish(task, folder, workshop, expected, outcome)
+            heard = Heard()
+            judge_saved(task, ending, folder, heard, outcome)
+            finish(task, folder, workshop, expected, outcome, heard)
         return outcome

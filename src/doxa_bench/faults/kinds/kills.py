@@ -11,14 +11,15 @@ from typing import Any
 from doxa_bench.faults import work
 from doxa_bench.faults.compare import fingerprint, first_difference, remnants
 from doxa_bench.faults.contract import Case, Outcome, Workshop
+from doxa_bench.faults.kinds.heard import Heard
 from doxa_bench.faults.processes.jobs import Ending, Job
-from doxa_bench.faults.processes.shim import PHASES, folder_digests
+from doxa_bench.faults.processes.shim import PHASES
 
 FIT = ["--batch-size", "16", "--net", "mlp:4", "--draws", "3", "--checkpoint-every", "1"]
 SEPARATE = 4  # each so manieth case is of newly started processes
 RARE = 4  # in so many rounds one has a pool, whose workers take seconds to begin
 KILLS = (1, 1, 1, 2, 3)  # in a row, one of these
-CHECKPOINT = "checkpoint.doxa"
+SPOILT = 0.25  # share of cases in which the newest checkpoint is damaged too, if there is one before it
 
 
 @dataclass(frozen=True)
@@ -96,20 +97,23 @@ class Kills:
         separate = (case.number // len(TASKS) + case.number) % SEPARATE == 0
         expected = reference(task, workshop)
         with workshop.folder() as folder:
-            saved: dict[str, set[str]] = {}
+            heard = Heard()
             for number in range(rng.choice(KILLS)):
                 kill = draw_kill(rng, folder, expected, 1.0 if number == 0 else 0.3)
                 job = task.job(folder, workshop, separate=separate, **kill)
                 ending = workshop.run(job)
                 outcome.count(f"of {task.name}")
+                judge_saved(task, ending, folder, heard, outcome)
                 if ending.exit != -signal.SIGKILL or ending.hung:
                     _judge_end(task, ending, outcome)
                     break
                 outcome.count("kills")
                 if separate:
                     outcome.count("kills of separately started processes")
-                judge_saved(task, ending, folder, saved, outcome)
-            finish(task, folder, workshop, expected, outcome)
+            spoilt = heard.spoil(folder, rng) if rng.random() < SPOILT else None
+            ending = finish(task, folder, workshop, expected, outcome, heard)
+            if spoilt is not None:
+                judge_spoilt(task, spoilt, ending, heard, outcome)
         return outcome
 
 
@@ -138,27 +142,28 @@ def _judge_end(task: Task, ending: Ending, outcome: Outcome) -> None:
         outcome.fail("lost", f"{task.name} cannot go on after a kill: {words_of(ending)}")
 
 
-def judge_saved(task: Task, ending: Ending, folder: Path, saved: dict[str, set[str]], outcome: Outcome) -> None:
-    """The checkpoints last put in place must still be there, under whatever name, or those that followed them."""
-    for event, name, digest in ending.saved:
-        if Path(name).name == CHECKPOINT:
-            if event == "saved":
-                saved[name] = {digest}
-            elif name in saved:
-                saved[name].add(digest)
-    found = folder_digests(folder)
-    for name, digests in saved.items():
-        if not digests & found:
-            outcome.fail("lost", f"{task.name}: {name} was saved, and is not there after the kill")
+def judge_saved(task: Task, ending: Ending, folder: Path, heard: Heard, outcome: Outcome) -> None:
+    """What was put in place must still be there, and be gone on with."""
+    for words in (*heard.hear(ending), *heard.missing(folder)):
+        outcome.fail("lost", f"{task.name}: {words}")
 
 
-def finish(task: Task, folder: Path, workshop: Workshop, expected: Reference, outcome: Outcome) -> None:
-    """Go on to the end, and compare it with that of the undisturbed one."""
-    ending = workshop.run(task.job(folder, workshop))
+def judge_spoilt(task: Task, name: str, ending: Ending, heard: Heard, outcome: Outcome) -> None:
+    """A newest checkpoint that is damaged is not passed over without a word."""
+    if name in heard.resumed:
+        outcome.count("newest checkpoints damaged")
+        if Path(name).name not in ending.screen:
+            outcome.fail("silent", f"{task.name} went on from before {name}, which is damaged, without a word")
+
+
+def finish(task: Task, folder: Path, workshop: Workshop, expected: Reference, outcome: Outcome, heard: Heard) -> Ending:
+    """Go on to the end from where it was heard to be saved, and compare it with that of the undisturbed one."""
+    ending = workshop.run(task.job(folder, workshop, fault={"root": str(folder)}))
     outcome.judge(ending, f"{task.name}, gone on with")
+    judge_saved(task, ending, folder, heard, outcome)
     if not has_succeeded(ending):
         outcome.fail("lost", f"{task.name} cannot go on: {words_of(ending)}")
-        return
+        return ending
     if ending.value != expected.value:
         outcome.fail("different", f"{task.name} came to another end")
     if "table" in task.arguments:
@@ -171,6 +176,7 @@ def finish(task: Task, folder: Path, workshop: Workshop, expected: Reference, ou
         outcome.fail("lost", f"{task.name} left {', '.join(left[:5])} behind")
     elif difference is not None:
         outcome.fail("different", f"{task.name}: {difference}")
+    return ending
 
 
 def has_succeeded(ending: Ending) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from doxa_bench.faults import work
 from doxa_bench.faults.contract import Case, Outcome, Workshop
+from doxa_bench.faults.kinds.heard import Heard
 from doxa_bench.faults.kinds.kills import (
     Task,
     choose_task,
@@ -42,8 +43,9 @@ class Signals:
             if not has_succeeded(ending):
                 outcome.count("ended by a signal")
                 _judge_exit(task, ending, number, outcome)
-            judge_saved(task, ending, folder, {}, outcome)
-            finish(task, folder, workshop, expected, outcome)
+            heard = Heard()
+            judge_saved(task, ending, folder, heard, outcome)
+            finish(task, folder, workshop, expected, outcome, heard)
         return outcome
 
 

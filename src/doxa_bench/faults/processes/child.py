@@ -79,7 +79,13 @@ def limit_memory(size: int) -> None:
 def _install_shim(job: Job, reports: int) -> Shim | None:
     if job.fault is None:
         return None
-    shim = Shim(**job.fault, saved=lambda *event: _report(reports, {"saved": event}))
+    from doxa_bench.faults.processes.listen import listen
+
+    def heard(*event: str) -> None:
+        _report(reports, {"saved": event})
+
+    shim = Shim(**job.fault, saved=heard)
+    listen(heard, shim.root)
     shim.install()
     return shim
 

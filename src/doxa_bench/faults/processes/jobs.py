@@ -49,7 +49,9 @@ class Ending:
     took: float = 0.0  # seconds of the call alone
     value: Any = None
     error: dict[str, Any] | None = None  # type, message, doxa: whether it is one of Doxa's
-    saved: list[tuple[str, str, str]] = field(default_factory=list)  # saving or saved, name and digest of a file
+    saved: list[tuple[str, str, str]] = field(
+        default_factory=list
+    )  # saving or saved, a file's name and digest; and what `listen` hears
     calls: int = 0  # that write, as the shim counted
     executed: list[str] = field(default_factory=list)
     screen: str = ""

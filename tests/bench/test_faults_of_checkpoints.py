@@ -1,0 +1,58 @@
+"""The campaign sees checkpoints that are not gone on with, not kept, or passed over without a word."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doxa_bench.faults.contract import Outcome
+from doxa_bench.faults.kinds import kills
+from doxa_bench.faults.kinds.heard import Heard
+from doxa_bench.faults.processes.jobs import Job
+from doxa_bench.faults.workshop import LocalWorkshop
+
+
+def planted(flaw: str) -> kills.Task:
+    class Planted(kills.Task):
+        def job(self, folder: Path, workshop: Any, **more: Any) -> Job:
+            return Job(f"planted_faults:{self.call}", {"folder": str(folder / "run"), **self.arguments}, **more)
+
+    return Planted("planted", "learn", {"flaw": flaw})
+
+
+def killed(workshop: LocalWorkshop, flaw: str, spoil: bool = False) -> list[tuple[str, str]]:
+    """What is found after a kill late in the work, which begins without the flaw, and maybe damage."""
+    outcome, heard, expected = Outcome(), Heard(), kills.reference(planted(""), workshop)
+    with workshop.folder() as folder:
+        fault = {"root": str(folder), "at": expected.calls - 6, "phase": "before"}
+        first = planted("" if flaw != "keeps one" else flaw)
+        ending = workshop.run(first.job(folder, workshop, fault=fault))
+        assert ending.exit == -9
+        kills.judge_saved(planted(""), ending, folder, heard, outcome)
+        assert min(map(len, heard.units.values())) > 1
+        spoilt = heard.spoil(folder, random.Random(0)) if spoil else None
+        ending = kills.finish(planted(flaw), folder, workshop, expected, outcome, heard)
+        if spoilt is not None:
+            kills.judge_spoilt(planted(flaw), spoilt, ending, heard, outcome)
+            assert outcome.tried["newest checkpoints damaged"] == 1
+    return outcome.failures
+
+
+@pytest.mark.parametrize(
+    ("flaw", "spoil", "problem"),
+    [
+        ("", False, None),
+        ("", True, None),
+        ("begins anew", False, "lost"),
+        ("does not look", False, "lost"),
+        ("keeps one", False, "lost"),
+        ("says nothing", True, "silent"),
+    ],
+)
+def test_checkpoints_that_are_of_no_use_are_counted(
+    workshop: LocalWorkshop, flaw: str, spoil: bool, problem: str | None
+) -> None:
+    assert {problem for problem, _ in killed(workshop, flaw, spoil)} == ({problem} if problem else set())
