@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 import warnings
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
+from doxa.engine.run import Run
 from doxa.errors import BrokenFile
 from doxa_bench.faults import work
 
@@ -59,7 +63,25 @@ def learn(folder: str, flaw: str = "") -> str:
     elif flaw == "says nothing":
         warnings.simplefilter("ignore")
         warnings.warn = lambda *words, **options: None
+    elif flaw == "dies of signals":
+        stop_and_go = sys.modules["doxa.training.train"]
+        stop_and_go.gentle_interrupt = partial(nullcontext, threading.Event())
+    elif flaw == "stops unsaved":
+        Checkpointer.save_interrupted = lambda self, work: "; not saved"
     return work.learn(folder, "point")
+
+
+def interrupt_itself(folder: str, number: int, flaw: str = "") -> str:
+    """The same, with a signal in the midst of the eleventh step: the ninth is saved, and the twelfth."""
+    advance = Run.advance
+
+    def struck(self: Run) -> str:
+        if self.done == 10:
+            os.kill(os.getpid(), number)
+        return advance(self)
+
+    Run.advance = struck
+    return learn(folder, flaw)
 
 
 def run_something(how: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from doxa_bench.faults.contract import Outcome
-from doxa_bench.faults.kinds import kills
+from doxa_bench.faults.kinds import kills, signals
 from doxa_bench.faults.kinds.heard import Heard
 from doxa_bench.faults.processes.jobs import Job
 from doxa_bench.faults.workshop import LocalWorkshop
@@ -56,3 +57,18 @@ def test_checkpoints_that_are_of_no_use_are_counted(
     workshop: LocalWorkshop, flaw: str, spoil: bool, problem: str | None
 ) -> None:
     assert {problem for problem, _ in killed(workshop, flaw, spoil)} == ({problem} if problem else set())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(("flaw", "problem"), [("", None), ("dies of signals", "lost"), ("stops unsaved", "lost")])
+def test_signals_that_end_without_saving_are_counted(
+    workshop: LocalWorkshop, number: signal.Signals, flaw: str, problem: str | None
+) -> None:
+    outcome, heard = Outcome(), Heard()
+    with workshop.folder() as folder:
+        arguments = {"folder": str(folder / "run"), "number": int(number), "flaw": flaw}
+        ending = workshop.run(Job("planted_faults:interrupt_itself", arguments, fault={"root": str(folder)}))
+        assert ending.exit == (-number if flaw == "dies of signals" and number != signal.SIGINT else 128 + number)
+        kills.judge_saved(planted(""), ending, folder, heard, outcome)
+        signals.judge_exit(planted(""), ending, folder, number, heard, outcome)
+    assert {problem for problem, _ in outcome.failures} - {"silent"} == ({problem} if problem else set())

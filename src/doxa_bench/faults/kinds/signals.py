@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+from doxa.engine.checkpoint import CHECKPOINT
 from doxa_bench.faults import work
 from doxa_bench.faults.contract import Case, Outcome, Workshop
 from doxa_bench.faults.kinds.heard import Heard
@@ -40,11 +41,11 @@ class Signals:
             ending = workshop.run(_job(task, folder, workshop, (int(number), moment), console))
             outcome.count(f"{number.name}{' to a console' if console else ''}")
             outcome.judge(ending, f"{task.name} and {number.name}")
-            if not has_succeeded(ending):
-                outcome.count("ended by a signal")
-                _judge_exit(task, ending, number, outcome)
             heard = Heard()
             judge_saved(task, ending, folder, heard, outcome)
+            if not has_succeeded(ending):
+                outcome.count("ended by a signal")
+                judge_exit(task, ending, folder, number, heard, outcome)
             finish(task, folder, workshop, expected, outcome, heard)
         return outcome
 
@@ -56,10 +57,28 @@ def _job(task: Task, folder: Path, workshop: Workshop, moment: tuple[int, float]
     return Job(command=work.fit_command(**job.arguments), signal_after=moment)
 
 
-def _judge_exit(task: Task, ending: Ending, number: signal.Signals, outcome: Outcome) -> None:
-    """It ends as the signal says: with 128 and its number, or by it where nothing was to be saved yet."""
+def judge_exit(
+    task: Task, ending: Ending, folder: Path, number: signal.Signals, heard: Heard, outcome: Outcome
+) -> None:
+    """It ends as the signal says, with 128 and its number, and all that was done is saved.
+
+    The signal itself may end it where there is nothing to save: before the first unit, and after the last is saved. A
+    console does not tell of its units: there it may until there is a checkpoint.
+    """
     code = ending.value["exit"] if isinstance(ending.value, dict) else ending.exit
+    what = f"{task.name} ended with {code} after {number.name}"
     if code not in (128 + number, -number):
-        outcome.fail("lost", f"{task.name} ended with {code} after {number.name}: {words_of(ending)}")
+        outcome.fail("lost", f"{what}: {words_of(ending)}")
     elif code == 128 + number and not words_of(ending).strip():
-        outcome.fail("silent", f"{task.name} ended with {code} without a word")
+        outcome.fail("silent", f"{what} without a word")
+    elif code == -number:
+        outcome.count("of these with nothing to save")
+        if not ending.saved and has_checkpoint_below(folder):
+            outcome.fail("lost", f"{what}, with a checkpoint and without a word")
+    for words in heard.unsaved():
+        outcome.fail("lost", f"{what}: {words}")
+
+
+def has_checkpoint_below(folder: Path) -> bool:
+    """Whether any work in a folder was saved."""
+    return any(folder.rglob(CHECKPOINT))
