@@ -8,12 +8,15 @@ import threading
 import time
 import warnings
 from contextlib import nullcontext
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
+from typing import Any
 
+from doxa.engine.checkpoint import Checkpointer
 from doxa.engine.run import Run
 from doxa.errors import BrokenFile
 from doxa_bench.faults import work
+from doxa_bench.faults.kinds.damage import try_damages
 
 
 def count(folder: str, flaw: str = "") -> int:
@@ -50,8 +53,18 @@ def save_badly(folder: str) -> None:
 
 def learn(folder: str, flaw: str = "") -> str:
     """Learn as a case does; with a flaw, what was saved is not gone on with, or not kept."""
-    from doxa.engine.checkpoint import Checkpointer
+    plant(flaw)
+    return work.learn(folder, "point")
 
+
+def damage(flaw: str, **arguments: Any) -> dict[str, Any]:
+    """A block of damages, of which what is to notice them has a flaw."""
+    plant(flaw)
+    return try_damages(**arguments)
+
+
+def plant(flaw: str) -> None:
+    """Break Doxa for the rest of this process."""
     if flaw == "begins anew":
         Checkpointer._unpack = lambda self, work, path: None
     elif flaw == "does not look":
@@ -68,7 +81,18 @@ def learn(folder: str, flaw: str = "") -> str:
         stop_and_go.gentle_interrupt = partial(nullcontext, threading.Event())
     elif flaw == "stops unsaved":
         Checkpointer.save_interrupted = lambda self, work: "; not saved"
-    return work.learn(folder, "point")
+    elif flaw == "refuses":
+        Checkpointer.reopen = partialmethod(refuse_damaged, Checkpointer.reopen)
+    elif flaw == "checks nothing":
+        sys.modules["doxa.runs.check"]._check_checkpoints = lambda folder, manifest: []
+
+
+def refuse_damaged(checkpointer: Checkpointer, reopen: Any, work: Any, resume: bool) -> None:
+    """Pass no damaged checkpoint over."""
+    path = checkpointer.folder / "checkpoint.doxa"
+    if path.exists():
+        checkpointer._unpack(work, path)
+    reopen(checkpointer, work, resume)
 
 
 def interrupt_itself(folder: str, number: int, flaw: str = "") -> str:

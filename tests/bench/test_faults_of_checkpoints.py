@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from doxa_bench.faults.contract import Outcome
-from doxa_bench.faults.kinds import kills, signals
+from doxa_bench.faults.kinds import damage, kills, signals
 from doxa_bench.faults.kinds.heard import Heard
 from doxa_bench.faults.processes.jobs import Job
 from doxa_bench.faults.workshop import LocalWorkshop
@@ -72,3 +72,27 @@ def test_signals_that_end_without_saving_are_counted(
         kills.judge_saved(planted(""), ending, folder, heard, outcome)
         signals.judge_exit(planted(""), ending, folder, number, heard, outcome)
     assert {problem for problem, _ in outcome.failures} - {"silent"} == ({problem} if problem else set())
+
+
+@pytest.mark.parametrize(
+    ("subject", "flaw", "problems"),
+    [
+        ("training", "", set()),
+        ("training", "begins anew", {"lost"}),
+        ("training", "refuses", {"lost"}),
+        ("training", "says nothing", {"silent"}),
+        ("run", "", set()),
+        ("run", "checks nothing", {"silent"}),
+    ],
+)
+def test_damaged_checkpoints_that_are_of_no_use_or_not_seen_are_counted(
+    workshop: LocalWorkshop, subject: str, flaw: str, problems: set[str]
+) -> None:
+    pristine = workshop.shared(f"damage {subject}", lambda w: damage.build(subject, w))
+    everything = [each for each in damage.list_damages(pristine) if Path(each[0]).name == "checkpoint.doxa"]
+    damages = [everything[0], *everything[1 :: len(everything) // 6 | 1]]
+    assert {what for _, what, _ in damages} == {"removal", "truncation", "flip"}
+    arguments = {"folder": str(pristine), "subject": subject, "damages": damages, "seed": "0", "flaw": flaw}
+    ending = workshop.run(Job("planted_faults:damage", arguments))
+    assert ending.finished, ending
+    assert {problem for problem, _ in ending.value["failures"]} == problems, ending.value["failures"]

@@ -11,18 +11,23 @@ import os
 import random
 import shutil
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from doxa.engine.checkpoint import CHECKPOINT, PREVIOUS
 from doxa.errors import DoxaError
 from doxa.runs import open_run, predict_table
+from doxa.runs.check import check_run
 from doxa_bench.faults import work
 from doxa_bench.faults.contract import Case, Outcome, Workshop
 from doxa_bench.faults.processes.jobs import Job
+from doxa_bench.faults.processes.listen import listen
 
 RUN = ["--learner", "langevin", "--on-disk", "--epochs", "4", "--batch-size", "16", "--net", "mlp:3", "--draws", "2"]
 TABLE = "table.csv"
-BLOCKS = {"run": 500, "training": 60}  # what is damaged, and damages in a case; one takes 2 and 25 ms
+BLOCKS = {"run": 250, "training": 60}  # what is damaged, and damages in a case; one takes 4 and 25 ms
 MEMORY = 1 << 30
 LARGEST = 64 << 10  # bytes of a run of which every byte is flipped
 
@@ -37,7 +42,7 @@ class Damage:
         outcome = Outcome()
         subject = [*BLOCKS][case.number % len(BLOCKS)]
         size = BLOCKS[subject]
-        pristine = workshop.shared(f"damage {subject}", lambda w: _build(subject, w))
+        pristine = workshop.shared(f"damage {subject}", lambda w: build(subject, w))
         damages = list_damages(pristine)
         blocks = -(-len(damages) // size)
         lap, block = divmod(case.number // len(BLOCKS), blocks)
@@ -59,13 +64,15 @@ class Damage:
             outcome.count(f"{what} of {subject}", number)
         for problem, text in ending.value["failures"]:
             outcome.fail(problem, f"{subject}: {text}")
-        if block == blocks - 1:
+        through: set[int] = workshop.shared(f"damage {subject}, lap {lap}", lambda w: set())
+        through.add(block)
+        if len(through) == blocks:
             size = sum(path.stat().st_size for path in _files(pristine))
             outcome.count(f"times through all {size:,} bytes of {subject}")
         return outcome
 
 
-def _build(subject: str, workshop: Workshop) -> Path:
+def build(subject: str, workshop: Workshop) -> Path:
     folder: Path = workshop.shared("folder", lambda w: None) / f"pristine-{subject}"
     folder.mkdir()
     if subject == "training":
@@ -97,26 +104,58 @@ def list_damages(folder: Path) -> list[tuple[str, str, int]]:
     return damages
 
 
+@dataclass
+class Said:
+    """What was said of something damaged: an answer or a refusal, warnings, and the unit from which it went on."""
+
+    answer: dict[str, str] | None = None
+    refusal: str = ""
+    warnings: list[str] = field(default_factory=list)
+    resumed: int | None = None
+
+
 def try_damages(folder: str, subject: str, damages: list[tuple[str, str, int]], seed: str) -> dict[str, Any]:
     """Do each damage, ask, and undo it; how many there were, and what went wrong."""
-    asked = ASKED[subject]
     tried: dict[str, int] = {}
     failures: list[tuple[str, str]] = []
-    expected = asked(Path(folder))
+    units: list[int] = []
+    if subject == "training":
+        listen(lambda event, name, unit: units.append(int(unit)) if event == "resumed" else None, folder)
+    expected = ask(subject, folder, units).answer
+    assert expected is not None
     for name, what, position in damages:
-        path = Path(folder) / name
+        path, where = Path(folder) / name, f"{what} at {position} of {name}"
         tried[f"{what}s"] = tried.get(f"{what}s", 0) + 1
         with damaged(path, what, position, random.Random(f"{seed} {name} {position}")):
             try:
-                answer = asked(Path(folder))
-            except DoxaError:
-                tried["refused"] = tried.get("refused", 0) + 1
+                said = ask(subject, folder, units)
+                found = [*JUDGED[subject](Path(folder), name, what, said)] if subject in JUDGED else []
             except Exception as error:
-                failures.append(("tracebacks", f"{what} at {position} of {name}: {type(error).__name__}: {error}"))
-            else:
-                if answer != expected:
-                    failures.append(("silent", f"{what} at {position} of {name} changed {_changed(expected, answer)}"))
+                failures.append(("tracebacks", f"{where}: {type(error).__name__}: {error}"))
+                continue
+        if said.answer is None:
+            tried["refused"] = tried.get("refused", 0) + 1
+        elif said.answer != expected:
+            failures.append(("silent", f"{where} changed {_changed(expected, said.answer)}"))
+        elif subject == "run":
+            tried["seen by `doxa runs check` alone"] = tried.get("seen by `doxa runs check` alone", 0) + 1
+        failures += [(problem, f"{where}: {text}") for problem, text in found]
     return {"tried": tried, "failures": failures[:100]}
+
+
+def ask(subject: str, folder: str, units: list[int]) -> Said:
+    """What is asked of a subject, and all that is said meanwhile."""
+    said = Said()
+    units.clear()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            said.answer = ASKED[subject](Path(folder))
+        except DoxaError as error:
+            said.refusal = str(error)
+    said.warnings = [str(warning.message) for warning in told]
+    said.resumed = max(units, default=None)
+    return said
 
 
 class damaged:
@@ -147,11 +186,9 @@ def _changed(expected: dict[str, str], answer: dict[str, str]) -> str:
 
 def ask_run(folder: Path) -> dict[str, str]:
     """All that a run says: its predictions, its result, and its own words."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        run = open_run(folder / "run")
-        columns = predict_table(run, NEW_ROWS, samples=3, new="allow")
-        result = run.result()
+    run = open_run(folder / "run")
+    columns = predict_table(run, NEW_ROWS, samples=3, new="allow")
+    result = run.result()
     return {
         "predictions": "; ".join(f"{name} {values.tolist()}" for name, values in columns.items()),
         "the result": json.dumps(result, sort_keys=True),
@@ -159,18 +196,45 @@ def ask_run(folder: Path) -> dict[str, str]:
     }
 
 
+def judge_run(folder: Path, name: str, what: str, said: Said) -> Iterator[tuple[str, str]]:
+    """Whether or not a prediction depends on a file, `doxa runs check` says how it is with it."""
+    try:
+        found = check_run(folder / "run")
+    except DoxaError as error:
+        if not str(error).strip():
+            yield "silent", "doxa runs check refuses it without a word"
+        return
+    states = {file.name: file.state for file in found.files}
+    state = states.get(Path(name).relative_to("run").as_posix())
+    if state not in (("missing", "removed") if what == "removal" else ("damaged",)):
+        yield "silent", f"doxa runs check calls the file {state}"
+    elif state in ("damaged", "missing") and found.is_whole:
+        yield "silent", f"doxa runs check calls the run {found.state}"
+
+
 def ask_training(folder: Path) -> dict[str, str]:
-    """What training comes to that is gone on with, and what its belief file says."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        copy = folder / "copy"  # going on may mend, and must not mend what is damaged next
-        shutil.copytree(folder / "run", copy)
-        try:
-            learned = work.learn(str(copy), "langevin on disk")
-        finally:
-            shutil.rmtree(copy)
-    return {"what is learned": learned}
+    """What training comes to that is gone on with."""
+    copy = folder / "copy"  # going on may mend, and must not mend what is damaged next
+    shutil.copytree(folder / "run", copy)
+    try:
+        return {"what is learned": work.learn(str(copy), "langevin on disk")}
+    finally:
+        shutil.rmtree(copy)
+
+
+def judge_training(folder: Path, name: str, what: str, said: Said) -> Iterator[tuple[str, str]]:
+    """With one of two checkpoints damaged, the other leads to the same bits, and the damage to the newest is told."""
+    if Path(name).name not in (CHECKPOINT, PREVIOUS):
+        return
+    if said.answer is None:
+        yield "lost", f"refused, with another checkpoint intact: {said.refusal}"
+    elif not said.resumed:
+        yield "lost", "began anew, with another checkpoint intact"
+    # One that is not there may have been about to be replaced, which is no damage.
+    elif what != "removal" and Path(name).name == CHECKPOINT and not any(CHECKPOINT in text for text in said.warnings):
+        yield "silent", "went on from the checkpoint before it without a word"
 
 
 NEW_ROWS = {"a": [0.1, 0.5, 7.0], "b": ["u", "w", "v"]}
 ASKED = {"run": ask_run, "training": ask_training}
+JUDGED = {"run": judge_run, "training": judge_training}
