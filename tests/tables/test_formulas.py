@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from doxa.errors import BadInput
 from doxa.runs import write_csv
 from doxa.tables import Target, class_labels, quote_formula, read, unquote_formula
 
@@ -48,8 +49,56 @@ def test_classes_in_a_file_of_predictions_are_harmless_and_known_again(tmp_path:
     assert indices.tolist() == [0, 1, 2, 3, 4, 0]
 
 
-def test_a_class_that_begins_with_an_apostrophe_of_its_own_is_itself_first(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text("label\n'=x\n=x\n")
-    indices, _ = class_labels(read(path), Target("label", "classification", ("=x", "'=x")))
-    assert indices.tolist() == [1, 0]
+def judged(path: Path, labels: list[str], classes: tuple[str, ...]) -> list[int]:
+    """The classes that a column of labels is read as."""
+    path.write_text("\n".join(["label", *labels]) + "\n")
+    return class_labels(read(path), Target("label", "classification", classes))[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "expected"),
+    [
+        (["'=x", "=x"], ("=x", "'=x"), [1, 0]),  # nothing that Doxa wrote has a formula without an apostrophe
+        (["'=x", "''=x"], ("=x", "'=x"), [0, 1]),
+        (["''=x", "''=x"], ("=x", "'=x"), [1, 1]),
+        (["'=x", "'=y", "z"], ("=x", "'=x", "=y", "z"), [0, 2, 3]),
+        (["'=x", "y"], ("=x", "y"), [0, 1]),
+        (["'=x", "y"], ("'=x", "y"), [0, 1]),
+        (["'=x", "1.0"], ("1", "=x"), [1, 0]),
+        (["z", "x"], ("x", "z"), [1, 0]),
+    ],
+)
+def test_a_column_is_read_as_it_stands_or_as_doxa_writes_it(
+    tmp_path: Path, labels: list[str], classes: tuple[str, ...], expected: list[int]
+) -> None:
+    assert judged(tmp_path / "rows.csv", labels, classes) == expected
+
+
+def test_what_predict_writes_of_any_classes_is_read_as_them(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    for _ in range(50):
+        classes = tuple(dict.fromkeys("".join(rng.choices("'=x", k=rng.randrange(1, 4))) for _ in range(6)))
+        labels = list(map(quote_formula, classes))
+        assert judged(tmp_path / "rows.csv", labels, classes) == [*range(len(classes))]
+
+
+def test_an_apostrophe_that_may_be_of_either_class_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"""has the class "'=x", which may be itself, or '=x' as Doxa writes it"""):
+        judged(tmp_path / "rows.csv", ["'=x", "y"], ("=x", "'=x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "unknown"),
+    [
+        (["=x", "'=x"], ("=x",), "'=x"),  # the second is new: the first has no apostrophe
+        (["'=x", "w"], ("=x", "y"), "w"),
+        (["w", "'=x"], ("'=x", "y"), "w"),
+        (["'-1"], ("-1", "y"), "'-1"),  # a plain number never gets an apostrophe
+    ],
+)
+def test_a_class_that_training_never_had_is_refused_by_its_name(
+    tmp_path: Path, labels: list[str], classes: tuple[str, ...], unknown: str
+) -> None:
+    with pytest.raises(BadInput, match="a class that training never had: ") as refused:
+        judged(tmp_path / "rows.csv", labels, classes)
+    assert f"never had: {unknown!r};" in str(refused.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from doxa.errors import BadInput, shorten
 from doxa.tables.forms import NUMBER, parse_plain
-from doxa.tables.formulas import unquote_formula
+from doxa.tables.formulas import quote_formula, unquote_formula
 from doxa.tables.reread import column_in_form
 from doxa.tables.table import EXACT, Column, Numbers, Table, Words, as_words, take_rows
 
@@ -97,27 +99,50 @@ def class_labels(table: Table, target: Target) -> tuple[NDArray[np.int64], Table
     """A target's classes in another table, by number, and the other columns of the rows that have one.
 
     A class is known by its name; where it is a number, by its value too: 1.0 is 1. So is one that Doxa wrote with an
-    apostrophe before it, lest it be a formula.
+    apostrophe before it, lest it be a formula, in a column where every formula has one.
     """
     rest = _rows_with_target(table, target.name)
     column = table.column(target.name)
     words = as_words(take_rows(column, ~column.missing))
+    classes = _classes_of_levels(words.levels, target, table.name)
+    return np.array(classes, np.int64)[words.codes], rest
+
+
+def _classes_of_levels(levels: Sequence[str], target: Target, name: str) -> list[int]:
+    """The class of each level of a column, all read as they stand or all as Doxa writes them."""
+    as_they_stand = _classes_by_name(levels, target)
+    texts = [unquote_formula(level) for level in levels]
+    if texts == [*levels] or any(quote_formula(t) != level for t, level in zip(texts, levels, strict=True)):
+        readings = [as_they_stand]
+    else:
+        readings = [as_they_stand, _classes_by_name(texts, target)]
+    complete = [[k for k in reading if k is not None] for reading in readings if None not in reading]
+    if not complete:
+        unknown = min(range(len(levels)), key=lambda i: [r[i] is not None for r in reversed(readings)])
+        raise BadInput(
+            f"{shorten(name)} has a class that training never had: {shorten(levels[unknown], 30)!r}; it had: "
+            f"{', '.join(shorten(c, 30) for c in target.classes[:20])}"
+        )
+    if complete[0] != complete[-1]:
+        level, text = next(pair for pair in zip(levels, texts, strict=True) if pair[0] != pair[1])
+        raise BadInput(
+            f"{shorten(name)} has the class {shorten(level, 30)!r}, which may be itself, or {shorten(text, 30)!r} as "
+            "Doxa writes it, and training had both; give a table that has rows of both, or name one of them anew"
+        )
+    return complete[0]
+
+
+def _classes_by_name(words: Sequence[str], target: Target) -> list[int | None]:
+    """The class that each word names; None where it names none."""
     by_name = {name: i for i, name in enumerate(target.classes)}
-    values = [_class_value(name) for name in target.classes]
-    by_value = {v: i for i, v in enumerate(values) if values.count(v) == 1 and v is not None}
-    class_of_level = np.zeros(len(words.levels), np.int64)
-    for i, word in enumerate(words.levels):
+    counts = Counter(values := [_class_value(name) for name in target.classes])
+    by_value = {value: i for i, value in enumerate(values) if value is not None and counts[value] == 1}
+
+    def class_of(word: str) -> int | None:
         value = _class_value(word)
-        class_index = by_name.get(word, None if value is None else by_value.get(value))
-        if class_index is None:
-            class_index = by_name.get(unquote_formula(word))
-        if class_index is None:
-            raise BadInput(
-                f"{shorten(table.name)} has a class that training never had: {shorten(word, 30)!r}; it had: "
-                f"{', '.join(shorten(c, 30) for c in target.classes[:20])}"
-            )
-        class_of_level[i] = class_index
-    return class_of_level[words.codes], rest
+        return by_name.get(word, None if value is None else by_value.get(value))
+
+    return [class_of(word) for word in words]
 
 
 def _class_value(word: str) -> float | None:
