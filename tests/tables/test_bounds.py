@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from doxa.errors import BadInput
+from doxa.storage.source import require_readable
 from doxa.tables import Numbers, Words, csv, read
 
 
@@ -53,6 +54,27 @@ def test_a_pipe_that_was_handed_over_is_read(pipe: tuple[str, int]) -> None:
     with open(writing, "w") as file:
         file.write("a,b\n1,x\n2,y\n")
     assert list(read(name).columns) == ["a", "b"]
+
+
+def test_links_to_a_pipe_that_was_handed_over_are_followed(tmp_path: Path, pipe: tuple[str, int]) -> None:
+    name, writing = pipe
+    (tmp_path / "one").symlink_to(name)
+    (tmp_path / "rows.csv").symlink_to("one")
+    (tmp_path / "folder").symlink_to(Path(name).parent)
+    require_readable(tmp_path / "folder" / Path(name).name, "a table")
+    with open(writing, "w") as file:
+        file.write("a,b\n1,x\n2,y\n")
+    assert list(read(tmp_path / "rows.csv").columns) == ["a", "b"]
+
+
+def test_links_to_other_pipes_and_round_in_circles_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link.csv").symlink_to("fifo")
+    with pytest.raises(BadInput, match="is a named pipe"):
+        read(tmp_path / "link.csv")
+    (tmp_path / "circle.csv").symlink_to("circle.csv")
+    with pytest.raises(BadInput, match="cannot be read"):
+        read(tmp_path / "circle.csv")
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ from typing import Any
 from doxa.errors import BadInput, BrokenFile, shorten
 from doxa.results.check import DEEPEST, Result, first_problem
 from doxa.storage.disk import atomic_write
-from doxa.storage.json_text import SEAL, has_seal, parse_json, read_bounded, to_sealed_bytes
+from doxa.storage.json_text import LARGEST, SEAL, has_seal, parse_json, read_bounded, to_sealed_bytes
+from doxa.storage.source import read_bytes
 
 KIND, FORMAT = "doxa result", 2
+EXPECTED = "a result that Doxa has written, such as doxa-demo/digits-belief.json"
 UNSEALED = 1  # the format of results without a seal, in files and in memory
 
 
@@ -36,11 +38,8 @@ def write_result(path: str | PathLike[str], result: Result) -> None:
 def read_result(path: str | PathLike[str]) -> Result:
     """The result in a file, only if all of it is as `write_result` would have it, and nothing was changed since."""
     path = Path(path)
-    if not path.is_file():
-        raise BadInput(
-            f"{path} is not a file; give a result that Doxa has written, such as doxa-demo/digits-belief.json"
-        )
-    raw = read_bounded(path)
+    # What is no file is a pipe that was handed over, or refused.
+    raw = read_bounded(path) if path.is_file() else read_bytes(path, LARGEST, EXPECTED)
     try:
         content = parse_json(raw)
     except ValueError as error:

@@ -9,7 +9,8 @@ from os import PathLike
 
 from doxa.errors import BadInput
 
-HANDED_OVER = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")  # whoever started the process holds the other end
+HANDED_OVER = re.compile(r"/dev/stdin|(/dev|/proc/self)/fd/\d+")  # whoever started the process holds the other end
+MOST_LINKS = 40  # from one to the next, as the kernel follows
 KINDS = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -30,9 +31,26 @@ def require_readable(path: str | PathLike[str], expected: str) -> None:
         raise BadInput(f"{str(path)!r} is no name of a file: {error}") from None
     if stat.S_ISDIR(mode):
         raise BadInput(f"{path} is a folder; expected {expected}")
-    if not stat.S_ISREG(mode) and not (HANDED_OVER.fullmatch(str(path)) and _ends(path, mode)):
+    if not stat.S_ISREG(mode) and not (_is_handed_over(path) and _ends(path, mode)):
         kind = KINDS.get(stat.S_IFMT(mode), "no file")
         raise BadInput(f"{path} is {kind}; expected {expected}, or /dev/stdin to read from a pipe")
+
+
+def _is_handed_over(path: str | PathLike[str]) -> bool:
+    """Whether a path is, or leads by links to, what the process was started with."""
+    name, own = os.fspath(path), f"/proc/{os.getpid()}/"
+    for _ in range(MOST_LINKS):
+        if HANDED_OVER.fullmatch(name):
+            return True
+        folder, last = os.path.split(name)
+        name = os.path.join(os.path.realpath(folder), last).replace(own, "/proc/self/", 1)
+        if HANDED_OVER.fullmatch(name):
+            return True
+        try:
+            name = os.path.join(os.path.dirname(name), os.readlink(name))
+        except OSError:
+            return False
+    return False
 
 
 def _ends(path: str | PathLike[str], mode: int) -> bool:
