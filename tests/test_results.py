@@ -72,7 +72,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
 def test_a_missing_file(tmp_path):
     with pytest.raises(BadInput, match="there is no file"):
         read_result(tmp_path / "nowhere.json")
-    with pytest.raises(BadInput, match="there is no file"):
+    with pytest.raises(BadInput, match="is a folder; expected a result"):
         read_result(tmp_path)
 
 
