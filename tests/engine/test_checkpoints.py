@@ -466,18 +466,20 @@ def test_what_somebody_is_writing_is_not_swept(tmp_path: Path) -> None:
     assert (tmp_path / "mine").read_text() == "all of it"
 
 
-def test_a_net_whose_own_buffers_are_nan_is_saved(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["variational", "langevin", "langevin on disk", "swa"])
+def test_a_net_whose_own_buffers_are_nan_is_saved(name: str, tmp_path: Path) -> None:
     class Unset(Linear):
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer("unset", torch.full((2,), math.nan))
+            self.register_buffer("eighths", torch.ones(2).to(torch.float8_e4m3fn))
 
     def run(folder: Path, **keys: Any) -> doxa.Belief:
-        learner = learners.point()
-        return doxa.fit(Unset(), rows(), learner=learner, epochs=4, checkpoint=folder, **{**KEYS, **keys})
+        return doxa.fit(Unset(), rows(), learner=LEARNERS[name], epochs=4, checkpoint=folder, **{**KEYS, **keys})
 
     with pytest.raises(Interrupted):
         run(tmp_path / "cut", watch=interrupt_after(2))
+    assert (tmp_path / "cut" / PREVIOUS).exists()
     run(tmp_path / "cut", resume=True)
     run(tmp_path / "whole")
     assert (tmp_path / "cut/belief.doxa").read_bytes() == (tmp_path / "whole/belief.doxa").read_bytes()

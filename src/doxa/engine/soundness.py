@@ -12,6 +12,8 @@ from doxa.engine.contracts import WEIGHTS, Gradient, Parameter, State
 from doxa.flat import RHO_LIMIT
 from doxa.weights.layout import Layout, non_finite_message
 
+CHECKED = {torch.float64, torch.float32, torch.float16, torch.bfloat16}
+
 
 def parameters_in_range(gradient: Gradient) -> list[bool]:
     """Whether each net's parameters are so small that nothing can be wrong with them: one question for all.
@@ -46,10 +48,14 @@ def state_trouble(
         return trouble
     tensors = {f"{part}.{name}": t for part, state in states.items() for name, t in state.tensors.items()}
     nan_buffers = tuple(f"buffers.{name}" for name, b in problem.net.named_buffers() if bool(b.isnan().any()))
+    # Samples have buffers behind their weights, without names.
     tensors = {
         name: t.detach()
         for name, t in tensors.items()
-        if t.is_floating_point() and t.numel() and not name.endswith(nan_buffers)
+        if t.dtype in CHECKED
+        and t.numel()
+        and not name.endswith(nan_buffers)
+        and not (nan_buffers and name.startswith("collector."))
     }
     device = gradient.parameters[0].values.device  # some steppers count on the CPU
     flags = [t.aminmax().min.isnan().to(device) for t in tensors.values()]
