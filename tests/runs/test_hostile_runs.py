@@ -15,7 +15,7 @@ from torch import nn
 from doxa import nets
 from doxa.errors import BadInput, BrokenFile
 from doxa.runs import Plan, learn, load_training_data, open_run, predict_table
-from doxa.runs.folder import read_spec, write_spec
+from doxa.runs.folder import open_whole_run, read_spec, write_spec
 from doxa.runs.manifest import read_manifest, take_stock, write_manifest
 from doxa.storage.json_text import to_sealed_bytes
 
@@ -172,7 +172,7 @@ RAW = {
 def test_json_of_any_kind_is_refused_in_words(case: str, name: str, run: Path) -> None:
     (run / name).write_bytes(RAW[case].replace(b"doxa run", {"run.json": b"doxa run"}.get(name, b"doxa result")))
     with pytest.raises(BrokenFile, match=name):
-        open_run(run)
+        open_whole_run(run)
 
 
 def test_a_manifest_that_makes_no_sense_is_refused(run: Path) -> None:
