@@ -56,7 +56,7 @@ def test_a_run_that_finds_the_disk_full_goes_on_to_the_same_bits(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     errors: list[str] = []
-    for call in range(1, 200, 2):
+    for call in range(1, 200, 4):
         calls: list[str] = []
         folder = tmp_path / str(call)
         with monkeypatch.context() as patched:
@@ -71,7 +71,7 @@ def test_a_run_that_finds_the_disk_full_goes_on_to_the_same_bits(
         if len(calls) < call:
             break
     assert len(calls) < call
-    assert len(errors) > 5
+    assert len(errors) > 2
     assert all("No space left" in words for words in errors)
 
 
@@ -80,7 +80,7 @@ def test_a_result_that_finds_the_disk_full_leaves_the_run_as_it_was(
 ) -> None:
     result = read_result(whole / "result.json")
     pruned = prune_run(open_run(whole), tmp_path / "p", 0.5).folder
-    for call in range(1, 50):
+    for call in range(1, 50, 2):
         calls: list[str] = []
         folder = shutil.copytree(pruned, tmp_path / f"p{call}")
         with monkeypatch.context() as patched:

@@ -91,7 +91,7 @@ def learn_and_die(call: int, folder: Path, plan: Plan, resume: bool = False) -> 
 
 
 def test_a_run_that_is_killed_at_any_write_goes_on_to_the_same_bits(whole: Path, tmp_path: Path) -> None:
-    for call in range(1, 200, 2):  # of the three calls of a write each in its turn
+    for call in range(1, 200, 7):  # of the three calls of a write each in its turn
         folder = tmp_path / str(call)
         is_done = learn_and_die(call, folder, POINT)
         assert folder.exists() or call == 1
