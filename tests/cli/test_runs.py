@@ -153,3 +153,25 @@ def test_a_damaged_run_is_refused_by_every_command_in_one_line(doxa: Command, ru
         assert f"{run / 'run.json'} is damaged" in ended.message
         assert "--resume" in ended.message
     assert "is damaged" in doxa("runs", "seal", run).message
+
+
+def test_a_damaged_result_keeps_nobody_from_predicting_or_judging_anew(
+    doxa: Command, runs: Path, tables: Path, tmp_path: Path
+) -> None:
+    run = shutil.copytree(runs / "houses", tmp_path / "h")
+    table = tables / "houses.csv"
+    whole = doxa("predict", run, table, "--samples", "2", "-q")
+    for damage in (b"{}", None):
+        (run / "result.json").unlink()
+        if damage is not None:
+            (run / "result.json").write_bytes(damage)
+        predicted = doxa("predict", run, table, "--samples", "2")
+        assert (predicted.code, predicted.out) == (0, whole.out)
+        assert "No prediction depends on it" in predicted.err
+        assert doxa("judge", run, table, "--samples", "2").code == 0
+        for command in ("judge", "report"):
+            ended = doxa(command, run)
+            assert ended.code == 1
+            assert "result.json is" in ended.message
+            assert "--resume" in ended.message
+        assert checked(doxa, run)[:2] == (1, "damaged")
