@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from doxa import BadInput, Belief, BrokenFile, load, posteriors
@@ -182,6 +183,30 @@ def test_rows_of_any_precision_and_of_large_size_are_sealed(tmp_path: Path) -> N
         header, tensors = read(tmp_path / "a", "rows")
         assert header["streams"]["r"]["rows"] == 1
         assert torch.equal(tensors["r"].read(0, 3), store.read(0, 3))
+
+
+def test_rows_are_read_twice_to_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    belief_of_store, rows_read = chain(stored(tmp_path)), []
+    store_read = SampleStore.read
+    monkeypatch.setattr(
+        SampleStore,
+        "read",
+        lambda store, start, stop: (rows_read.append(stop - start), store_read(store, start, stop))[1],
+    )
+    belief_of_store.save(tmp_path / "a.doxa")
+    assert sum(rows_read) == 2 * COUNT
+
+
+def test_rows_lie_in_a_file_as_tensors_do(tmp_path: Path) -> None:
+    beside = {"a": torch.arange(3), "z": torch.ones(5, dtype=torch.uint8), "n": torch.zeros(0), "b": torch.ones(2, 3)}
+    write(tmp_path / "rows", "rows", {}, {**beside, "r": stored(tmp_path)})
+    write(tmp_path / "held", "rows", {}, {**beside, "r": ROWS})
+    whole = load_file(tmp_path / "held")
+    assert all(torch.equal(t, whole[name]) for name, t in load_file(tmp_path / "rows").items())
+    for path in (tmp_path / "rows", tmp_path / "held"):
+        tensors = read(path, "rows")[1]
+        assert tensors.keys() == whole.keys()
+        assert torch.equal(tensors["r"] if path.name == "held" else tensors["r"].read(0, COUNT), ROWS)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

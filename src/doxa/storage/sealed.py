@@ -52,10 +52,8 @@ def write(
     }
     streams = {"streams": seals} if seals else {}
     text = _header_text(path, {"format": kind, "version": VERSION, **header, **streams})
-    # One entry of metadata, as the seal is over one text.
-    metadata = {"doxa": canonical_json({"header": text, "sha256": sha256_of(text, contents)})}
     with atomic_write(path, "wb", keep_as) as file:
-        _write_tensors(file, metadata, contents)
+        _write_sealed(file, text, contents)
 
 
 def _header_text(path: Path, header: Mapping[str, Any]) -> str:
@@ -69,21 +67,42 @@ def _header_text(path: Path, header: Mapping[str, Any]) -> str:
     return text
 
 
-def _write_tensors(file: IO[bytes], metadata: Mapping[str, str], tensors: Mapping[str, Any]) -> None:
-    """The format of safetensors, without ever holding all of it: the header, then one tensor after the other."""
+def _write_sealed(file: IO[bytes], text: str, tensors: Mapping[str, Any]) -> None:
+    """The format of safetensors, without ever holding all of it; rows on disk are written as they are hashed."""
+    _, starts = _head(text, "0" * 64, tensors)  # which is as long as any seal
+
+    def copied(name: str) -> Iterator[memoryview]:
+        file.seek(starts[name])
+        for part in _byte_parts(tensors[name]):
+            file.write(part)
+            yield part
+
+    seal = sha256_of(text, tensors, {name: copied(name) for name, t in tensors.items() if not isinstance(t, Tensor)})
+    file.seek(0)
+    file.write(_head(text, seal, tensors)[0])
+    for name, start in starts.items():
+        if isinstance(tensors[name], Tensor):
+            if file.tell() != start:  # behind rows; to seek is to flush
+                file.seek(start)
+            for part in _byte_parts(tensors[name]):
+                file.write(part)
+
+
+def _head(text: str, seal: str, tensors: Mapping[str, Any]) -> tuple[bytes, dict[str, int]]:
+    """The first bytes of a file, and where in it each tensor begins, in that order."""
+    # One entry of metadata, as the seal is over one text.
+    metadata = {"doxa": canonical_json({"header": text, "sha256": seal})}
     entries: dict[str, Any] = {"__metadata__": metadata}
-    names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))  # so that each is aligned
-    end = 0
-    for name in names:
+    offsets, end = {}, 0
+    for name in sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name)):  # so that each is aligned
         shape, dtype = _shape(tensors[name]), tensors[name].dtype
         start, end = end, end + math.prod(shape) * dtype.itemsize
         entries[name] = {"dtype": DTYPE_NAMES[dtype], "shape": shape, "data_offsets": [start, end]}
+        offsets[name] = start
     header = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
     header += b" " * (-len(header) % 8)
-    file.write(len(header).to_bytes(8, "little") + header)
-    for name in names:
-        for part in _byte_parts(tensors[name]):
-            file.write(part)
+    head = len(header).to_bytes(8, "little") + header
+    return head, {name: len(head) + offset for name, offset in offsets.items()}
 
 
 def read(path: str | PathLike[str], kind: str, sha256: str | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -185,12 +204,13 @@ def _sealed_rows(
     return rows_by_name
 
 
-def sha256_of(text: str, tensors: Mapping[str, Any]) -> str:
+def sha256_of(text: str, tensors: Mapping[str, Any], parts: Mapping[str, Iterator[memoryview]] | None = None) -> str:
+    """The seal over a header and its tensors; the bytes of those that `parts` names are taken from there."""
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(canonical_json([name, str(tensor.dtype), _shape(tensor)]).encode())
-        for part in _byte_parts(tensor):
+        for part in (parts or {}).get(name) or _byte_parts(tensor):
             digest.update(part)
     return digest.hexdigest()
 
