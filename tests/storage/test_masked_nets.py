@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import doxa
 from doxa import BadInput, BrokenFile, learners, likelihoods, load, posteriors, priors
+from doxa.engine.checkpoint import CHECKPOINT
 from doxa.predict.belief import BELIEF
 from doxa.storage.reading import file_sha256
 from doxa.storage.sample_store import SampleStore
@@ -77,6 +78,7 @@ def fit(folder: Path, learner: Any, last_epoch: int | None = None, **more: Any) 
         seed=3,
         progress=False,
         checkpoint=folder,
+        checkpoint_every=1,
         watch=watch,
         **more,
     )
@@ -94,6 +96,7 @@ def test_what_is_learned_is_saved_loaded_and_resumed(name: str, tmp_path: Path) 
     assert (tmp_path / "again.doxa").read_bytes() == (tmp_path / "a" / "belief.doxa").read_bytes()
     with pytest.raises(Enough):
         fit(tmp_path / "b", LEARNERS[name](), 3)
+    assert (tmp_path / "b" / CHECKPOINT).exists()
     resumed = fit(tmp_path / "b", LEARNERS[name](), resume=True)
     assert torch.equal(resumed.predict(X, 20).outputs, whole.predict(X, 20).outputs)
 
