@@ -136,6 +136,7 @@ class ScriptedBackend:
     messages: deque[Any]
     start_seconds: float = 60.0
     start_advice: str = "begin again"
+    explains_deaths: bool = True
 
     def __post_init__(self) -> None:
         self.sent: list[Any] = []

@@ -149,6 +149,7 @@ class ScriptedBackend:
 
     start_seconds = 50.0
     start_advice = ""
+    explains_deaths = True
 
     def __init__(self, *plans: str, seconds: float = 1.0) -> None:
         self.now, self.seconds, self.plans, self.dismissed = 0.0, seconds, list(plans), list[Worker]()
@@ -181,7 +182,7 @@ class ScriptedBackend:
             return [(READY, -1, -1, None)]
         if script.plan in ("freezes", "computes"):
             return []
-        if script.plan == "exits" and asked:
+        if script.plan in ("exits", "is killed") and asked:
             return [None]
         if script.plan == "hangs" or (script.plan == "takes ten beats" and asked and script.beats < 10):
             script.beats += 1
@@ -195,7 +196,7 @@ class ScriptedBackend:
         return bool(worker.connection.plan == "computes")
 
     def exit_reason(self, worker: Worker) -> str | None:
-        return "exit code 3"
+        return "exit code 3" if worker.connection.plan == "exits" else None
 
     def dismiss(self, worker: Worker) -> None:
         self.dismissed.append(worker)
@@ -273,6 +274,49 @@ def test_a_block_at_which_every_worker_ends_itself_ends_the_search() -> None:
         engines.EvaluationFailed, match=r"3 workers .* block 0 .*: the last one ended by itself, exit co"
     ):
         evaluated_by(ScriptedBackend(*["exits"] * 9))
+
+
+def test_a_block_whose_workers_die_for_no_known_reason_is_given_up_later() -> None:
+    backend = ScriptedBackend(*["is killed"] * 9)
+    backend.explains_deaths = False
+    words = r"6 workers .* block 0 .* generation 5: the last one died, and nothing is known of why"
+    with pytest.raises(engines.EvaluationFailed, match=words):
+        evaluated_by(backend)
+    assert len(backend.plans) == 3
+    backend = ScriptedBackend(*["is killed"] * 5, "works")
+    backend.explains_deaths = False
+    assert evaluated_by(backend) == ONES
+
+
+def test_a_block_whose_workers_somebody_kills_is_not_to_blame() -> None:
+    assert evaluated_by(ScriptedBackend(*["is killed"] * 9, "works")) == ONES
+
+
+def test_workers_that_all_end_are_lost_for_a_reason_that_is_told() -> None:
+    words = r"11 workers were lost one after the other .*: the last one ended by itself, exit code 3"
+    backend = ScriptedBackend(*["exits"] * 12)
+    pool = WorkerPool(backend, PoolSettings(1, lost=DROP), lambda: b"", clock=lambda: backend.now)
+    with pytest.raises(engines.EvaluationFailed, match=words):
+        pool.exchange(4, lambda units: torch.zeros(1), [slice(k, k + 1) for k in range(12)])
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "reason"),
+    [
+        (3, "exit code 3"),
+        (-signal.SIGSEGV, "killed by SIGSEGV"),
+        (-signal.SIGABRT, "killed by SIGABRT"),
+        (-63, "killed by signal 63"),
+        (-signal.SIGKILL, None),
+        (-signal.SIGTERM, None),
+        (-signal.SIGINT, None),
+        (-signal.SIGHUP, None),
+    ],
+)
+def test_only_signals_from_outside_are_no_reason_of_the_worker_s_own(exit_code: int, reason: str | None) -> None:
+    process = type("Process", (), {"exitcode": exit_code})()
+    worker = Worker(type("Connection", (), {"process": process})())
+    assert ProcessBackend(threads=1).exit_reason(worker) == reason
 
 
 def test_workers_that_never_begin_end_the_search() -> None:

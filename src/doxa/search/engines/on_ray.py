@@ -109,6 +109,7 @@ class RayConnection:
 class RayBackend:
     """Workers reached by calls."""
 
+    explains_deaths = False  # a call that fails with its actor does not tell a crash from a kill
     start_seconds = 600.0  # a cluster may have to start machines first
     start_advice = "what is searched must be importable by Ray's workers"
 

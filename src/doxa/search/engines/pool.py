@@ -6,6 +6,7 @@ import atexit
 import multiprocessing
 import os
 import selectors
+import signal
 import socket
 import threading
 import time
@@ -21,6 +22,9 @@ from doxa.search.engines.contract import CopySearch, Exchange
 from doxa.search.engines.follower import follow
 from doxa.search.engines.heartbeat import FAREWELL
 from doxa.search.engines.worker_pool import Message, PoolSettings, Worker
+
+# What a process does not do to itself: whoever killed it, or a system that is short of memory, may spare the next.
+FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class ProcessConnection:
 class ProcessBackend:
     """Workers reached by sockets."""
 
+    explains_deaths = True
     start_seconds = 60.0  # in which a process may import what it needs before it first beats
     start_advice = (
         'a script that starts workers needs `if __name__ == "__main__":` around its calls, and its objectives must be '
@@ -139,9 +144,13 @@ class ProcessBackend:
 
     def exit_reason(self, worker: Worker) -> str | None:
         exit_code = worker.connection.process.exitcode
-        if exit_code is not None and exit_code < 0:
-            return None
-        return f"exit code {exit_code}"
+        if exit_code is None or exit_code >= 0:
+            return f"exit code {exit_code}"
+        try:
+            name = signal.Signals(-exit_code).name
+        except ValueError:
+            name = f"signal {-exit_code}"
+        return None if name in FROM_OUTSIDE else f"killed by {name}"
 
     def dismiss(self, worker: Worker) -> None:
         self._hang_up(worker)

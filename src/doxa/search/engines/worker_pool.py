@@ -20,6 +20,7 @@ from doxa.search.engines.follower import ANSWERS, BEAT, EVALUATE, OUT_OF_STEP, R
 REISSUE, DROP = "reissue", "drop"
 MAX_DEATHS_PER_WORKER = 10  # deaths of each worker without an answer of any, after which it is no accident
 MAX_LOSSES_PER_BLOCK = 3  # workers that did not answer, though nobody killed them, when asked for the same block
+MAX_UNEXPLAINED_PER_BLOCK = 6  # the same, where nobody knows whether the block was to blame
 MAX_UNSENT = 1 << 26  # bytes held for a worker that is behind, before the search waits for it
 GAP = 2.0  # beats: of a longer gap between two looks no more counts as silence
 
@@ -62,6 +63,11 @@ class WorkerBackend(Protocol):
 
     def unsent(self, worker: Worker) -> int:
         """Bytes of what was said to one that are held here until it listens."""
+        ...
+
+    @property
+    def explains_deaths(self) -> bool:
+        """Whether it is known of each dead worker if somebody killed it."""
         ...
 
     @property
@@ -135,6 +141,7 @@ class Exchanging:
     pending: deque[int]
     values: dict[int, Any] = field(default_factory=dict)
     losses: Counter[int] = field(default_factory=Counter)  # of each block, to workers that nobody killed
+    unexplained: Counter[int] = field(default_factory=Counter)  # and to those of which nothing is known
 
 
 class WorkerPool:
@@ -146,6 +153,7 @@ class WorkerPool:
         self.backend, self.settings, self.copy = backend, settings, copy
         self.workers: list[Worker] = []
         self.deaths = 0  # since the last answer
+        self.last_reason = ""  # of the last loss, where it is known
         self.loss_times: deque[float] = deque()  # when those were lost that nobody stands in for yet
         self.recovered: list[float] = []  # seconds from a loss to another that is ready
         self.beat = beat_interval(settings.silence, settings.deadline)
@@ -217,7 +225,7 @@ class WorkerPool:
             exchanging.pending.appendleft(block)
 
     def _handle_death(self, worker: Worker, exchanging: Exchanging) -> None:
-        exit_reason = self.backend.exit_reason(worker)
+        exit_reason, self.last_reason = self.backend.exit_reason(worker), ""
         if exit_reason is not None:
             if not worker.ready:  # the next one would end the same way
                 raise EvaluationFailed(
@@ -225,6 +233,9 @@ class WorkerPool:
                     f"{self.backend.start_advice}"
                 )
             self._count_loss(worker, f"ended by itself, {exit_reason}", exchanging)
+        elif not self.backend.explains_deaths:
+            reason = "died, and nothing is known of why: does the objective crash there, or is there too little memory?"
+            self._count_loss(worker, reason, exchanging, explained=False)
         self._replace_worker(worker, exchanging)
 
     def _replace_unanswering(self, exchanging: Exchanging) -> None:
@@ -237,14 +248,20 @@ class WorkerPool:
             self._count_loss(worker, reason, exchanging)
             self._replace_worker(worker, exchanging)
 
-    def _count_loss(self, worker: Worker, reason: str, exchanging: Exchanging) -> None:
+    def _count_loss(self, worker: Worker, reason: str, exchanging: Exchanging, explained: bool = True) -> None:
         """Give up on a block that costs one worker after the other, though nobody kills them."""
+        self.last_reason = f": the last one {reason}"
         if worker.block is None or self.settings.lost == DROP:
             return
-        exchanging.losses[worker.block] += 1
-        if exchanging.losses[worker.block] >= MAX_LOSSES_PER_BLOCK:
+        losses, limit = (
+            (exchanging.losses, MAX_LOSSES_PER_BLOCK)
+            if explained
+            else (exchanging.unexplained, MAX_UNEXPLAINED_PER_BLOCK)
+        )
+        losses[worker.block] += 1
+        if losses[worker.block] >= limit:
             raise EvaluationFailed(
-                f"{MAX_LOSSES_PER_BLOCK} workers were lost one after the other to block {worker.block} of the "
+                f"{limit} workers were lost one after the other to block {worker.block} of the "
                 f"population in generation {exchanging.generation + 1}: the last one {reason}. Nothing was changed by "
                 "this generation"
             )
@@ -272,8 +289,8 @@ class WorkerPool:
         self.deaths += 1
         if self.deaths > MAX_DEATHS_PER_WORKER * self.settings.workers:
             raise EvaluationFailed(
-                f"{self.deaths} workers were lost one after the other without a single answer: is there memory for "
-                f"{self.settings.workers} of them?"
+                f"{self.deaths} workers were lost one after the other without a single answer"
+                f"{self.last_reason or f': is there memory for {self.settings.workers} of them?'}"
             )
         self.loss_times.append(time.perf_counter())
         if worker.block is not None and self.settings.lost == DROP:
