@@ -36,6 +36,9 @@ GLANCE = 0.002  # seconds between two looks
 
 KILLED, FROZEN = "killed", "frozen"
 
+# Processes that should not be: those that stay though they were lost, and those that stand in for nobody.
+STRAYS = {"left_behind": "workers left behind", "replaced": "replaced in vain"}
+
 
 @dataclass(frozen=True)
 class FaultCase:
@@ -97,7 +100,7 @@ def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
         worst = f", worst {counts['worst']:.1f} s" if "worst" in counts else ""
         settings.say(
             f"{name}: {counts[case.times_name]} {case.times_name}, hung: {counts['hung']}, lost: {counts['lost']}, "
-            f"same bits: {counts['same']}{worst}"
+            f"same bits: {counts['same']}{''.join(f', {STRAYS[s]}: {counts[s]}' for s in STRAYS if s in counts)}{worst}"
         )
         yield result
 
@@ -186,7 +189,7 @@ def compare_with_undisturbed(
         "worst": max(outcome["seconds"]),
         "seconds": outcome["seconds"],
         "by_the_engine": outcome["recovered"],
-        **{name: outcome[name] for name in ("left_behind", "replaced") if name in outcome},
+        **{name: outcome[name] for name in STRAYS if name in outcome},
     }
 
 
@@ -300,7 +303,10 @@ def read_result(process: subprocess.Popen[bytes], traces: Path) -> dict[str, Any
 
 
 def show(result: dict[str, Any]) -> list[BenchTable]:
-    headers = ("", "times", "hung", "same bits in the end", "generations lost", "s until another works", "at worst")
+    headers = (
+        *("", "times", "hung", "same bits in the end", "generations lost", *STRAYS.values()),
+        *("s until another works", "at worst"),
+    )
     notes = missing_library_notes(result["missing"])
     tables: list[BenchTable] = []
     for how, title in ((KILLED, "Killed in the middle of a generation"), (FROZEN, "Frozen in the middle of one")):
@@ -314,4 +320,6 @@ def show(result: dict[str, Any]) -> list[BenchTable]:
 def _row(case: FaultCase, counts: dict[str, Any]) -> tuple[str, ...]:
     seconds = [f"{counts[name]:.1f}" if name in counts else "–" for name in ("median", "worst")]
     same = "yes" if counts["same"] else "no"
-    return (case.who, str(counts[case.times_name]), str(counts.get("hung", 0)), same, str(counts["lost"]), *seconds)
+    strays = [str(counts.get(name, "–")) for name in STRAYS]
+    head = (case.who, str(counts[case.times_name]), str(counts.get("hung", 0)), same, str(counts["lost"]))
+    return (*head, *strays, *seconds)

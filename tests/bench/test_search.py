@@ -130,6 +130,18 @@ def test_a_search_that_is_killed_comes_to_the_same_bits(monkeypatch: pytest.Monk
     assert counts["worst"] > 0
 
 
+def test_processes_that_are_left_behind_or_replaced_in_vain_are_shown() -> None:
+    counts = {"hung": 0, "same": True, "lost": 0, "median": 1.0, "worst": 2.0}
+    cases = {
+        "pool frozen": {**counts, "freezes": 10, "left_behind": 7},
+        "driver frozen": {**counts, "freezes": 10, "replaced": 3},
+    }
+    table = search_faults.show({"cases": cases, "missing": {}})[0]
+    shown = [dict(zip(table.headers, row, strict=True)) for row in table.rows]
+    assert [row["workers left behind"] for row in shown] == ["7", "–"]
+    assert [row["replaced in vain"] for row in shown] == ["–", "3"]
+
+
 def test_a_search_that_stands_still_is_counted_as_hung(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_faults, "PATIENCE", 0.1)
     case = search_faults.CASES["pool frozen"]
