@@ -234,7 +234,7 @@ class WorkerPool:
                 )
             self._count_loss(worker, f"ended by itself, {exit_reason}", exchanging)
         elif not self.backend.explains_deaths:
-            reason = "died, and nothing is known of why: does the objective crash there, or is there too little memory?"
+            reason = "died, and nothing is known of why: the objective may crash there, or memory be too little"
             self._count_loss(worker, reason, exchanging, explained=False)
         self._replace_worker(worker, exchanging)
 
@@ -272,7 +272,7 @@ class WorkerPool:
         unheard = now - worker.heard_at
         busy = unheard if worker.began_at is None else now - worker.began_at
         if deadline is not None and worker.block is not None and busy > deadline:
-            return f"took longer than its deadline of {deadline:g} s: does the objective hang there?"
+            return f"took longer than its deadline of {deadline:g} s: the objective may hang there"
         if unheard > GAP * self.beat and self.backend.shows_life(worker):
             worker.lived_at = now
         allowed = silence if worker.has_beaten else max(silence, self.backend.start_seconds)
