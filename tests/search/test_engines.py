@@ -546,5 +546,11 @@ def test_bad_input_is_named(call: Any, message: str) -> None:
         call()
 
 
+def test_a_pool_says_where_it_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(doxa.BadInput, match=r"engines\.pool needs Linux or macOS"):
+        engines.pool(1).start_workers(lambda: b"")
+
+
 if __name__ == "__main__":  # where torchrun starts it
     ranked_fleet(Path(sys.argv[1]))

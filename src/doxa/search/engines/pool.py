@@ -8,6 +8,7 @@ import os
 import selectors
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from doxa.errors import BadInput
 from doxa.search.engines.attention import beat_interval
 from doxa.search.engines.channel import LeaderChannel, decode, encode
 from doxa.search.engines.contract import CopySearch, Exchange
@@ -35,10 +37,15 @@ class Pool(PoolSettings):
     was at is given to another, or with lost="drop" left out, the mean being that of what arrived. With a `deadline` so
     is one that takes longer than that many seconds for a part of a generation. Results are the same for any number of
     workers with the same number of threads each: a generation is divided into so many `parts`, whoever takes them.
-    Objectives must be importable by other processes.
+    Objectives must be importable by other processes. Needs Linux or macOS.
     """
 
     def start_workers(self, copy: CopySearch) -> AbstractContextManager[Exchange]:
+        if sys.platform == "win32":
+            raise BadInput(
+                "engines.pool needs Linux or macOS, since it ends and watches its workers by signals and sockets; this "
+                "is Windows. Use engines.in_process, or Windows' own Linux (WSL)"
+            )
         return self.open_pool(ProcessBackend(self.threads, beat_interval(self.silence, self.deadline)), copy)
 
 
