@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from doxa import kernels
-from doxa.storage.cache import cache_folder, find_intruder, make_private
+from doxa.storage.cache import Intruder, cache_folder, find_intruder, make_private
 
 compiled = pytest.mark.skipif(kernels.library() is None, reason="no C compiler here")
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -24,7 +24,7 @@ SCRIPT = "import os; os.umask(0o002); from doxa import kernels; print(kernels.li
 
 def start_process(cache: Path) -> tuple[Path, str]:
     """Where another process of umask 002 has its kernels, and its notes."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TMPDIR": str(cache.parent)}
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TMPDIR": str(cache.parent), kernels.INHERITED: ""}
     command = [sys.executable, "-c", SCRIPT]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return Path(done.stdout.strip()), done.stderr
@@ -61,9 +61,10 @@ class Starts:
         patch.setenv("CC", str(compiler))
         self._log.touch()
 
-    def __call__(self, cache: Path, umask: int = 0o022) -> tuple[int, list[str]]:
+    def __call__(self, cache: Path, umask: int = 0o022, inherited: str = "") -> tuple[int, list[str]]:
         """How often something was compiled, and what was said."""
         self._patch.setenv("XDG_CACHE_HOME", str(cache))
+        self._patch.setenv(kernels.INHERITED, inherited)
         before = self._log.stat().st_size
         usual = os.umask(umask)
         try:
@@ -129,6 +130,7 @@ def test_cache_below_a_folder_that_others_can_write_to_is_not_used_and_said_so_o
     assert times == 1
     assert len(notes) == 1
     assert f"cannot be kept in {cache}/doxa/native, as others can write to {cache / shared};" in notes[0]
+    assert notes[0].endswith(f". To keep them, chmod go-w {cache / shared}")
     assert not list((cache / "doxa" / "native").iterdir())
 
 
@@ -141,6 +143,8 @@ def test_cache_under_another_user_s_folder_is_not_used(tmp_path: Path, start: St
     times, notes = start(home / ".cache")
     assert times == 1
     assert f"{home} belongs to another user;" in notes[0]
+    assert "chmod" not in notes[0], "what belongs to somebody else cannot be closed"
+    assert "set XDG_CACHE_HOME to a folder of yours" in notes[0]
     assert not list(home.iterdir()), "what root made there would be in its owner's way"
     native = tmp_path / "c" / "doxa" / "native"
     make_private(native)
@@ -163,9 +167,10 @@ def test_link_is_judged_by_where_it_leads(tmp_path: Path) -> None:
     (open_folder / "c").mkdir(parents=True)
     open_folder.chmod(0o777)
     (tmp_path / "link").symlink_to(open_folder / "c")
-    assert find_intruder(tmp_path / "link" / "doxa" / "native") == f"others can write to {open_folder}"
+    native = tmp_path / "link" / "doxa" / "native"
+    assert find_intruder(native) == Intruder(f"others can write to {open_folder}", f"chmod go-w {open_folder}")
     open_folder.chmod(0o1777)
-    assert find_intruder(tmp_path / "link" / "doxa" / "native") is None, "the sticky bit keeps others' hands off"
+    assert find_intruder(native) is None, "the sticky bit keeps others' hands off"
 
 
 def test_group_of_one_is_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +189,8 @@ def test_group_of_one_is_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         group = SimpleNamespace(gr_name=name, gr_mem=members)
         monkeypatch.setattr(grp, "getgrgid", lambda number, group=group: group)
         monkeypatch.setattr("doxa.storage.cache.ROOT_GROUP", -1)
-        assert find_intruder(folder) == expected
+        found = find_intruder(folder)
+        assert (found and found.reason) == expected
 
 
 def test_folders_are_made_for_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,3 +202,87 @@ def test_folders_are_made_for_this_user_alone(tmp_path: Path, monkeypatch: pytes
     finally:
         os.umask(usual)
     assert [mode(path) for path in (tmp_path / "a", tmp_path / "a" / "b", cache_folder())] == [0o700] * 3
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can give files away")
+def test_root_of_the_host_is_root_in_a_namespace_and_nobody_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uid_map, overflow = tmp_path / "uid_map", tmp_path / "overflowuid"
+    monkeypatch.setattr("doxa.storage.cache.UID_MAP", uid_map)
+    monkeypatch.setattr("doxa.storage.cache.OVERFLOW_UID", overflow)
+    overflow.write_text("65534\n")
+    above = tmp_path / "home"
+    (above / "me").mkdir(parents=True)
+    os.chown(above, 65534, 65534)
+    stranger = f"{above} belongs to another user"
+    for content, expected in (
+        ("         0          0 4294967295\n", stranger),
+        ("         0       1000          1\n         1     100000      65536\n", None),
+    ):
+        uid_map.write_text(content)
+        found = find_intruder(above / "me" / "doxa")
+        assert (found and found.reason) == expected
+    uid_map.unlink()
+    assert find_intruder(above / "me" / "doxa") is not None
+    uid_map.write_text("0 1000 1")
+    os.chown(above, 12345, 12345)
+    assert find_intruder(above / "me" / "doxa") is not None
+
+
+def open_to_others(folder: Path) -> Path:
+    make_private(folder)
+    folder.chmod(0o777)
+    return folder
+
+
+@compiled
+def test_processes_started_by_one_share_its_temporary_kernels(tmp_path: Path, start: Starts) -> None:
+    cache = open_to_others(tmp_path / "c")
+    assert start(cache)[0] == 1
+    theirs = os.environ[kernels.INHERITED]
+    assert start(cache, inherited=theirs) == (0, [])
+    for path in Path(theirs).iterdir():
+        assert mode(path) & 0o077 == 0
+    Path(theirs).chmod(0o777)
+    times, notes = start(cache, inherited=theirs)
+    assert (times, len(notes)) == (1, 1)
+    assert os.environ[kernels.INHERITED] != theirs
+    assert start(cache, inherited=str(tmp_path / "gone"))[0] == 1
+
+
+WORKERS = """
+import multiprocessing
+from doxa import kernels
+
+def name(_):
+    return kernels.library()._name
+
+if __name__ == "__main__":
+    with_first = kernels.library()._name
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        print(len({with_first, *pool.map(name, range(4))}))
+"""
+
+
+@compiled
+def test_workers_neither_compile_nor_warn_again(tmp_path: Path) -> None:
+    cache, script = open_to_others(tmp_path / "c"), tmp_path / "script.py"
+    script.write_text(WORKERS)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TMPDIR": str(tmp_path), kernels.INHERITED: ""}
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
+    assert done.stderr.count("compiled kernels cannot be kept") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "script.py"]
+
+
+@compiled
+@pytest.mark.usefixtures("start")
+def test_a_fork_leaves_the_temporary_kernels_to_the_process_that_made_them(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    folder.mkdir()
+    kernels._remove(str(folder), os.getpid() + 1)
+    assert folder.exists()
+    kernels._remove(str(folder), os.getpid())
+    assert not folder.exists()

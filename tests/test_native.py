@@ -452,7 +452,7 @@ print(native.library() is not None, float(tiny.sum()) > 0, float((tiny * 0.5).su
 
 
 def outcome(tmp_path: Path, **changes: str) -> list[str]:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **changes}
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), native.INHERITED: "", **changes}
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout.split()

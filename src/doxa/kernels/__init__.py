@@ -18,6 +18,7 @@ import ctypes
 import functools
 import hashlib
 import math
+import multiprocessing
 import os
 import platform
 import re
@@ -35,6 +36,7 @@ from torch import Tensor
 from doxa.errors import BadInput
 from doxa.storage.cache import cache_folder, find_intruder, is_private, make_private
 
+INHERITED = "DOXA_KERNELS"  # names the temporary folder of the process that started this one
 SOURCE = Path(__file__).with_name("flat.c")
 # -ffast-math would reorder sums that must not be, and flush denormal numbers to zero in the whole process; some
 # compilers mean it unless told, hence its opposite first. What it does that does no harm is asked for by name: nobody
@@ -224,7 +226,13 @@ def _digest(path: Path) -> str:
 
 
 def _folders() -> Iterator[Path]:
-    """The user's cache, if it is the user's alone; then a temporary folder, which goes when the process does."""
+    """The user's cache, if it is the user's alone; then a temporary folder, which goes when the process does.
+
+    Processes that this one starts find the temporary folder by its name in INHERITED, and do not compile again.
+    """
+    inherited = os.environ.get(INHERITED)
+    if inherited and is_private(Path(inherited)):
+        yield Path(inherited)
     try:
         folder = (cache_folder() / "native").resolve()
         intruder = find_intruder(folder)
@@ -232,17 +240,23 @@ def _folders() -> Iterator[Path]:
             make_private(folder)
             if is_private(folder):
                 yield folder
-        else:
+        elif multiprocessing.parent_process() is None and os.environ.get("LOCAL_RANK", "0") == "0":  # no worker
             warnings.warn(
-                f"compiled kernels cannot be kept in {folder}, as {intruder}; they are compiled at each start. Give "
-                "the folder to yourself alone (chmod go-w), or set XDG_CACHE_HOME to one that is yours",
+                f"compiled kernels cannot be kept in {folder}, as {intruder.reason}; they are compiled at each start. "
+                f"To keep them, {intruder.advice}",
                 stacklevel=2,
             )
     except (OSError, BadInput):
         pass
     temporary = tempfile.mkdtemp(prefix="doxa-native-")
-    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    atexit.register(_remove, temporary, os.getpid())
+    os.environ[INHERITED] = temporary
     yield Path(temporary)
+
+
+def _remove(temporary: str, maker: int) -> None:
+    if os.getpid() == maker:  # and no fork of it, which would take it from all others
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _processor() -> bytes:

@@ -5,11 +5,22 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from doxa.errors import BadInput
 
 ROOT_GROUP = 0
+UID_MAP, OVERFLOW_UID = Path("/proc/self/uid_map"), Path("/proc/sys/fs/overflowuid")
+NEEDS_OTHER = "set XDG_CACHE_HOME to a folder of yours that lies below folders of yours or of root alone"
+
+
+@dataclass(frozen=True)
+class Intruder:
+    """Who else could put something in a folder, in words, and what to do about it."""
+
+    reason: str
+    advice: str
 
 
 def cache_folder() -> Path:
@@ -41,8 +52,8 @@ def is_private(path: Path) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def find_intruder(folder: Path) -> str | None:
-    """Who else could put something in a folder, or another in its place, in words; None where nobody could.
+def find_intruder(folder: Path) -> Intruder | None:
+    """Who else could put something in a folder, or another in its place; None where nobody could.
 
     Everything above counts, as who can rename a folder decides what lies under its name. root may do all anyway, and in
     a folder like /tmp, with the sticky bit, nobody can rename what belongs to somebody else.
@@ -50,15 +61,30 @@ def find_intruder(folder: Path) -> str | None:
     while not folder.exists():
         folder = folder.parent
     resolved = folder.resolve()
+    trusted = {0, os.geteuid(), _root_seen_from_namespace()}
     for place in (resolved, *resolved.parents):
         status = place.stat()
-        if status.st_uid not in (0, os.geteuid()):
-            return f"{place} belongs to another user"
+        if status.st_uid not in trusted:
+            return Intruder(f"{place} belongs to another user", NEEDS_OTHER)
         if status.st_mode & stat.S_ISVTX:
             continue
         if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and not _is_alone_in(status.st_gid)):
-            return f"others can write to {place}"
+            is_own = status.st_uid == os.geteuid()
+            return Intruder(f"others can write to {place}", f"chmod go-w {place}" if is_own else NEEDS_OTHER)
     return None
+
+
+def _root_seen_from_namespace() -> int | None:
+    """The number that the host's root has where its own is not known, as in rootless containers; None elsewhere.
+
+    Whoever else is not known there has it too, so a folder that bears it counts as root's only on the way to what is
+    this user's: what is kept must belong to the user itself. Outside, the number is that of an account like any other.
+    """
+    try:
+        maps_all = any(line.split() == ["0", "0", str(2**32 - 1)] for line in UID_MAP.read_text().splitlines())
+        return None if maps_all else int(OVERFLOW_UID.read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def _is_alone_in(group_number: int) -> bool:
