@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.parse
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -123,6 +124,17 @@ def test_redirection_is_followed(file: File, server: Server, tmp_path: Path, cod
     server.answers["/4"] = partial(redirect, place=file.url, code=code)
     moved = File("set/a", f"{server.url}/0", file.bytes, file.sha256)
     assert download(moved, tmp_path / "a").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("place", ["/données/ä", "/%C3%A9?q=%20", "/日本"])
+def test_redirection_in_raw_utf_8_is_followed_to_the_same_bytes(
+    file: File, server: Server, tmp_path: Path, place: str
+) -> None:
+    quoted = urllib.parse.quote(place, safe="/%?=")
+    server.answers[quoted] = server.answers["/a"]
+    # The server writes a header as Latin-1: these are the bytes of UTF-8.
+    server.answers["/a"] = lambda handler: redirect(handler, place.encode().decode("latin-1"))
+    assert download(file, tmp_path / "a").read_bytes() == CONTENT
 
 
 def test_redirections_have_an_end(file: File, server: Server, tmp_path: Path) -> None:

@@ -1,4 +1,8 @@
-"""An answer from a server that is trusted with nothing: https alone, few redirections, and an end to every wait."""
+"""An answer from a server that is trusted with nothing: https alone, few redirections, and an end to every wait for it.
+
+Before there is a server its name is looked up, for as long as the resolver of the system takes (resolv.conf: timeout
+and attempts): no limit of ours can end that, and the deadline is looked at once the resolver has answered.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +154,9 @@ def _ask(
             if not place:
                 raise NotSent(f"the server answered {error.code} {error.reason}", error.code) from error
         try:
-            return urllib.parse.urljoin(url, urllib.parse.quote(place, safe=string.punctuation))
+            # Headers are read as Latin-1, which gives the very bytes back that the server sent.
+            quoted = urllib.parse.quote(place, safe=string.punctuation, encoding="iso-8859-1")
+            return urllib.parse.urljoin(url, quoted)
         except ValueError as invalid:
             raise NotSent(f"the server names no address to go on to ({invalid})") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
