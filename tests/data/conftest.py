@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +22,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("XDG_CACHE_HOME", str(base))
     monkeypatch.setenv("no_proxy", "*")
     return base / "doxa" / "data"
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections that break are followed by others at once."""
+    monkeypatch.setattr(sys.modules["doxa.data.download"], "PAUSE", 0.0)
 
 
 @pytest.fixture

@@ -217,7 +217,7 @@ def test_truncated_answer_is_kept_for_the_next_call(
     server.answers["/a"] = lambda handler: send(handler, CONTENT[:100_000], length)
     error_text = refused(file, tmp_path, f"(early|IncompleteRead).*, after 100000 of {len(CONTENT)} bytes", "a.part")
     assert f"which goes on from the 100000 bytes in {tmp_path}/set/a.part" in error_text
-    assert len(server.requests) == published.CONNECTIONS
+    assert len(server.requests) == 1 + published.CONNECTIONS, "the first brought something"
     server.answers["/a"] = good
     assert download(file, tmp_path / "set" / "a").read_bytes() == CONTENT
     assert left(tmp_path) == ["a"]
@@ -479,6 +479,44 @@ def test_range_that_does_not_exist_begins_anew(server: Server, tmp_path: Path) -
     server.answers["/a"] = lambda h: h.send_error(416) if "Range" in h.headers else send(h, content, 40)
     assert download(small(server, content), target).read_bytes() == content
     assert server.ranges() == ["bytes=3-", None]
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_connections_that_bring_something_are_followed_by_others(server: Server, tmp_path: Path, silent: bool) -> None:
+    content, steps = os.urandom(20 * published.ADVANCE + 7), 20
+    known = small(server, content)
+
+    def some(handler: BaseHTTPRequestHandler) -> None:
+        send_range(handler, content, published.ADVANCE)
+        if silent and len(server.requests) in (3, 7):
+            server.enough.wait(20)
+
+    server.answers["/a"] = some
+    assert download(known, tmp_path / "a", timeout=0.5).read_bytes() == content
+    assert len(server.requests) == steps + 1
+
+
+def test_connections_that_bring_next_to_nothing_are_given_up_with_longer_and_longer_pauses(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = os.urandom(20 * published.ADVANCE)
+    known = small(server, content)
+    server.answers["/a"] = lambda handler: send_range(handler, content, published.ADVANCE - 1)
+    pauses: list[float] = []
+    monkeypatch.setattr(published, "PAUSE", 0.5)
+    monkeypatch.setattr("doxa.data.download.time.sleep", pauses.append)
+    refused(known, tmp_path, "ended too early|IncompleteRead", "a.part", "a.part.json", deadline=60)
+    assert pauses == [0.5, 1.0, 2.0, 4.0]
+    assert len(server.requests) == published.CONNECTIONS
+
+
+def test_no_pause_is_longer_than_the_deadline(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytes(range(40))
+    known = small(server, content)
+    server.answers["/a"] = lambda handler: send_range(handler, content, 1)
+    monkeypatch.setattr(published, "PAUSE", 1000.0)
+    refused(known, tmp_path, r"not finished within 0\.5 s", "a.part", "a.part.json", deadline=0.5)
+    assert len(server.requests) == 1
 
 
 def test_wrong_pieces_for_ever_are_given_up(server: Server, tmp_path: Path) -> None:

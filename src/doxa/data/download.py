@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPResponse
@@ -16,7 +17,9 @@ from doxa.storage.lock import folder_lock
 from doxa.version import VERSION
 
 BLOCK = 1 << 16
-CONNECTIONS = 5  # at most, where they break
+CONNECTIONS = 5  # that may break without bringing ADVANCE bytes more; of others, as many as the deadline allows
+ADVANCE = 1 << 16
+PAUSE = 0.5  # seconds before the next connection after one of these, and twice as long each time
 TIMEOUT, DEADLINE = 30.0, 1800.0  # seconds
 RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 Progress = Callable[[File, int], None]
@@ -122,18 +125,24 @@ def _complete(transfer: _Transfer) -> None:
     if part.size > file.bytes:
         part.restart()
     trouble: Exception = NotSent("no connection held")
-    for _ in range(CONNECTIONS):
+    failures, most = 0, part.size
+    while failures < CONNECTIONS:
         is_resumed = part.size > 0
         try:
             if part.size < file.bytes:
                 transfer.go_on()
         except CutShort as error:
             trouble = error
+            advanced, most = part.size >= most + ADVANCE, max(most, part.size)
+            if not advanced:
+                failures += 1
+                _pause(failures, transfer.deadline)
             continue
         digest = part.digest()
         if digest == file.sha256:
             return
         part.restart()
+        failures, most = failures + 1, 0
         trouble = BrokenFile(
             f"{file.url} is not the file it should be: its SHA-256 is {digest}, expected {file.sha256}; "
             "nothing was kept; try again, or get the file from elsewhere"
@@ -141,6 +150,12 @@ def _complete(transfer: _Transfer) -> None:
         if not is_resumed:
             break
     raise trouble
+
+
+def _pause(failures: int, deadline: Deadline) -> None:
+    if failures < CONNECTIONS:
+        time.sleep(min(PAUSE * 2 ** (failures - 1), deadline.remaining()))
+        deadline.remaining()
 
 
 def _validator(response: HTTPResponse) -> str | None:

@@ -129,7 +129,7 @@ def read(response: http.client.HTTPResponse, most: int, timeout: float, deadline
         block = response.read1(most)
     except TimeoutError:
         deadline.remaining()
-        raise NotSent(_silent(timeout)) from None
+        raise CutShort(_silent(timeout)) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         deadline.remaining()
         raise CutShort(f"the connection broke: {_describe(error)}") from error
