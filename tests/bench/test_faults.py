@@ -113,6 +113,12 @@ def test_a_newly_started_process_is_killed_as_a_fork_is(workshop: LocalWorkshop)
         fault = {"root": str(folder), "at": 3, "phase": "half"}
         ending = workshop.run(Job("planted_faults:count", {"folder": str(folder)}, fault, separate=True))
         assert (ending.exit, ending.value) == (-signal.SIGKILL, None)
+        # What it imports is there before its time begins to count.
+        early = Job(
+            "slow_imports:write", {"folder": str(folder)}, signal_after=(int(signal.SIGKILL), 0.5), separate=True
+        )
+        assert workshop.run(early).exit == -signal.SIGKILL
+        assert (folder / "written").exists()
         late = Job("planted_faults:sleep_long", signal_after=(int(signal.SIGTERM), 0.05), separate=True)
         assert workshop.run(late).exit == -signal.SIGTERM
 

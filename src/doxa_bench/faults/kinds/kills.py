@@ -108,8 +108,13 @@ class Kills:
                     _judge_end(task, ending, outcome)
                     break
                 outcome.count("kills")
+                has_written = any(path.is_file() for path in folder.rglob("*"))
+                if has_written:
+                    outcome.count("kills after the first write")
                 if separate:
                     outcome.count("kills of separately started processes")
+                if separate and has_written:
+                    outcome.count("kills of separately started processes after the first write")
             spoilt = heard.spoil(folder, rng) if rng.random() < SPOILT else None
             ending = finish(task, folder, workshop, expected, outcome, heard)
             if spoilt is not None:

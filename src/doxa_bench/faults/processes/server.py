@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
 import select
@@ -17,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from doxa_bench.faults.processes.child import limit_memory, work_and_exit
+from doxa_bench.faults.processes.child import PRELOADED, limit_memory, preload, work_and_exit
 from doxa_bench.faults.processes.jobs import Ending, Job
 
 ENVIRONMENT = {
@@ -29,11 +28,6 @@ ENVIRONMENT = {
 }
 CHILD = "from doxa_bench.faults.processes.child import main; main()"
 SCREEN = 4000  # characters kept of what a job put on the screen
-# With what these import only when it is needed, and every fork would import anew.
-PRELOADED = (
-    *("doxa", "doxa.bandits", "doxa.runs", "doxa.search", "doxa_cli.app", "doxa_bench.faults.work"),
-    *("doxa.report", "doxa.judge.evidence", "sklearn.impute", "sklearn.covariance", "typer._adapters"),
-)
 
 
 @dataclass
@@ -143,9 +137,7 @@ def _attend(job: Job, process: int, reports: Reports) -> int:
 def main() -> None:
     """Answer jobs, a line each, until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in PRELOADED:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    preload(PRELOADED)
     import torch
 
     torch.set_num_threads(1)
