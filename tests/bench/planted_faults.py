@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib
 import os
 import sys
 import threading
@@ -114,6 +116,13 @@ def run_something(how: str) -> None:
     elif how == "code":
         name = "_".join(["doxa", "canary"])  # nowhere in this file, which is compiled when it is imported
         eval(f"{name}.append(1)", {name: []})
+    elif how == "import":
+        importlib.import_module("_".join(["doxa", "canary"]) + ".within")
+    elif how == "library":
+        ctypes.CDLL(None)
+    elif how == "fork":
+        if os.fork() == 0:
+            os._exit(0)
     elif how == "pickle":
         import pickle
 

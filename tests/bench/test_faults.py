@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -24,8 +25,9 @@ from doxa_bench.faults import attempts, campaign, compare
 from doxa_bench.faults.contract import Case, Outcome
 from doxa_bench.faults.kinds import KINDS, damage, headers, kills, servers
 from doxa_bench.faults.kinds.heard import Heard
-from doxa_bench.faults.kinds.inputs import command_lines, result_files, settings_files, tables
-from doxa_bench.faults.processes.jobs import Job
+from doxa_bench.faults.kinds.inputs import command_lines, consoles, made_up, result_files, settings_files, tables
+from doxa_bench.faults.processes.audit import CANARY
+from doxa_bench.faults.processes.jobs import Ending, Job
 from doxa_bench.faults.processes.shim import ERRORS, PHASES
 from doxa_bench.faults.workshop import LocalWorkshop
 from doxa_bench.settings import BenchSettings
@@ -46,7 +48,7 @@ def test_what_falls_over_runs_code_or_hangs_is_counted(workshop: LocalWorkshop, 
     assert judged(workshop, "sleep_long", timeout=0.3) == ["hung"]
     assert judged(workshop, "take_memory", megabytes=100) == []
     assert judged(workshop, "take_memory", megabytes=2000) == ["hung"]
-    for how in ("process", "code", "pickle"):
+    for how in ("process", "code", "pickle", "import", "library", "fork"):
         assert "executed" in judged(workshop, "run_something", how=how), how
 
 
@@ -253,6 +255,22 @@ def test_a_command_that_ends_as_a_fault_is_counted(monkeypatch: pytest.MonkeyPat
         command_lines.run_line(["version"])
     monkeypatch.setattr(doxa_cli.app, "main", lambda line: 2)
     assert command_lines.run_line(["version"]) == "refused as usage"
+
+
+@pytest.mark.parametrize("how", ["touch", "import", "nothing"])
+def test_code_that_a_console_runs_is_counted(how: str, workshop: LocalWorkshop) -> None:
+    """A console that evaluates what it is given, or imports what it names, as its files tell."""
+
+    class Careless:
+        shared, folder = workshop.shared, workshop.folder
+
+        def run(self, job: Job) -> Any:
+            code = {"touch": made_up.CODE, "import": f"import {CANARY}", "nothing": ""}[how]
+            subprocess.run([sys.executable, "-c", code], cwd=job.within, check=True)
+            return Ending()
+
+    outcome = consoles.Consoles().try_case(Case(0, "consoles", 0), Careless())
+    assert [problem for problem, _ in outcome.failures] == ["executed"] * (how != "nothing")
 
 
 def test_cases_repeat_and_kinds_take_turns() -> None:

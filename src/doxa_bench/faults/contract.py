@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from doxa.errors import BadInput
+from doxa_bench.faults.processes.audit import traces
 from doxa_bench.faults.processes.jobs import Ending, Job
 
 # What may be wrong with a case, each counted by itself. All of them are to be none.
@@ -70,6 +71,11 @@ class Outcome:
             self.fail("tracebacks", f"{what}: {ending.screen[-SHOWN:]}")
         if ending.exit == 70 or ending.value == {"exit": 70}:
             self.fail("faults", f"{what}: {ending.screen[-SHOWN:]}")
+
+    def judge_traces(self, folder: Path, what: str) -> None:
+        """Note files that code from hostile input has left."""
+        for name in traces(folder):
+            self.fail("executed", f"{what}: there is {name}")
 
 
 class Workshop(Protocol):

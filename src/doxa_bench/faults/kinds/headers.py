@@ -47,8 +47,10 @@ class Headers:
         subject = [*SUBJECTS][case.number % len(SUBJECTS)]
         with workshop.folder() as folder:
             arguments = {"folder": str(folder), "subject": subject, "seed": f"{case.seed} {case.number}"}
-            job = Job("doxa_bench.faults.kinds.headers:try_headers", arguments, timeout=300, memory=MEMORY, audit=True)
+            call = "doxa_bench.faults.kinds.headers:try_headers"
+            job = Job(call, arguments, timeout=300, memory=MEMORY, audit=True, within=str(folder))
             note_block(outcome, workshop.run(job), f"hostile headers of {subject}")
+            outcome.judge_traces(folder, subject)
         return outcome
 
 

@@ -68,6 +68,8 @@ def describe_error(error: BaseException) -> dict[str, Any]:
 
 
 def _prepare(job: Job) -> None:
+    if job.within is not None:
+        os.chdir(job.within)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     import torch

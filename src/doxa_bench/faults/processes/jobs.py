@@ -25,7 +25,7 @@ class Job:
     memory: int | None = None
     separate: bool = False
     command: list[str] | None = None
-    within: str | None = None  # the folder in which a console begins
+    within: str | None = None  # the folder in which it begins
     audit: bool = False  # whether code that is run, and processes that are started, are reported
 
     def to_json(self) -> str:

@@ -35,7 +35,10 @@ class Block:
             os.mkfifo(folder / "a" / "b" / "fifo")
             arguments = {"folder": str(folder / "a" / "b"), "seed": f"{case.seed} {case.number}", "number": self.size}
             call = f"{MODULE}.{self.module}:attempt_all"
-            note_block(outcome, workshop.run(Job(call, arguments, timeout=600, memory=MEMORY, audit=True)), self.what)
+            within = arguments["folder"]
+            job = Job(call, arguments, timeout=600, memory=MEMORY, audit=True, within=str(within))
+            note_block(outcome, workshop.run(job), self.what)
+            outcome.judge_traces(folder, self.what)
         return outcome
 
 

@@ -14,6 +14,7 @@ from doxa_bench.faults.kinds.inputs.made_up import printable
 from doxa_bench.faults.kinds.inputs.result_files import exchange
 from doxa_bench.faults.kinds.inputs.settings_files import make_up_settings
 from doxa_bench.faults.kinds.inputs.tables import make_up_table
+from doxa_bench.faults.processes.audit import plant_canary
 from doxa_bench.faults.processes.jobs import Job
 
 MEMORY = 6 << 30  # bytes of addresses, most of which the libraries take
@@ -33,12 +34,14 @@ class Consoles:
         with workshop.folder() as folder:
             shutil.copytree(pristine, folder / "a" / "b")
             os.mkfifo(folder / "a" / "b" / "fifo")
+            plant_canary(folder / "a" / "b")
             line = draw_line(rng, what, folder / "a" / "b")
             job = Job(command=line, timeout=120, within=str(folder / "a" / "b"), memory=MEMORY)
             ending = workshop.run(job)
             outcome.count(f"consoles with a {what}")
             name = f"doxa {' '.join(printable(word, 30) for word in line)}"
             outcome.judge(ending, name)
+            outcome.judge_traces(folder, name)
             if ending.exit not in (0, 1, 2, 70) and not ending.hung:
                 outcome.fail("tracebacks", f"{name} ended with {ending.exit}: {ending.screen}")
         return outcome
