@@ -15,6 +15,7 @@ MISSING = {m: "nan" for w in ("", "na", "n/a", "nan", "null", "none", "?") for m
 MISSING["NaN"] = MISSING["<NA>"] = MISSING["#N/A"] = "nan"
 
 LONGEST = 1_000  # letters of what is tried as a number at once: an array has room for the longest in every row
+MOST_LETTERS = 2**24  # that such an array may have room for without a look at the longest
 LONG = 64  # letters of a number, of which more are not kept for every row
 
 _NONE = np.empty(0, "S1")
@@ -33,7 +34,9 @@ class ColumnBuilder:
     def add(self, chunk: Sequence[str]) -> None:
         """The column's next cells."""
         cells = [MISSING.get(cell, cell) for cell in map(str.strip, chunk)]
-        if self.plain_numbers is not None and len(max(cells, key=len)) > LONGEST:
+        # Together they are quickly measured, and seldom so many letters that the longest has to be looked for.
+        many_letters = self.plain_numbers is not None and len(cells) * len("".join(cells)) > MOST_LETTERS
+        if many_letters and len(max(cells, key=len)) > LONGEST:
             self._turn_to_words()
         if self.plain_numbers is not None:
             try:

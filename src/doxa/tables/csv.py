@@ -17,9 +17,9 @@ from doxa.errors import BadInput, shorten
 from doxa.tables.columns import ColumnBuilder
 from doxa.tables.table import Column, Numbers, Table
 
-CHUNK, CHUNK_CELLS, CHUNK_CHARACTERS = 5_000, 4_000_000, 2**26  # rows at a time, and what they may hold
+CHUNK, CHUNK_CELLS, CHUNK_CHARACTERS = 1_000, 4_000_000, 2**26  # rows at a time, and what they may hold
 BLOCK, MAX_ROW = 2**16, 2**24  # characters
-MAX_COLUMNS = 100_000
+MAX_COLUMNS = 2**20  # each takes some hundred bytes, be it empty
 
 
 def read_csv(
