@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from doxa.errors import BadInput
 from doxa.storage.source import require_readable
 from doxa.tables import Numbers, Words, csv, read
+
+module = import_module("doxa.tables.read")  # by its name in the package it is the function
 
 
 @pytest.fixture
@@ -126,6 +129,12 @@ def test_too_many_columns(path: Path) -> None:
         read(path)
 
 
+def test_many_columns_are_well(path: Path) -> None:
+    path.write_text(",".join(f"c{i}" for i in range(120_000)) + "\n")
+    with pytest.raises(BadInput, match="names its columns but has no rows"):  # which it comes to after the columns
+        read(path)
+
+
 def test_a_nul_is_no_letter(path: Path) -> None:
     for content, row in ((b"a\0,b\n1,2\n", 1), (b"a,b\n1,2\n1\0,2\n", 3), (b"a,b\n1,2\nx,\0\n", 3)):
         path.write_bytes(content)
@@ -189,11 +198,46 @@ def test_a_parquet_file_whose_reader_fails_is_refused(
     path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
+    path = path.with_suffix(".parquet")
+    pandas.DataFrame({"a": [1, 2]}).to_parquet(path)
     monkeypatch.setattr(pandas, "read_parquet", fail)
-    path.with_suffix(".parquet").write_bytes(b"PAR1")
+    with pytest.raises(BadInput, match=r"cannot be read as parquet: .*(pandas_type|int&4)"):
+        read(path)
+    path.write_bytes(b"PAR1")
     with pytest.raises(BadInput, match="cannot be read as parquet"):
-        read(path.with_suffix(".parquet"))
+        read(path)
+
+
+def test_a_parquet_file_that_unpacks_to_more_than_memory_is_refused_before(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = path.with_suffix(".parquet")
+    zeros, rows, groups = np.zeros(2**20, np.int64), 2**20, 12
+    with parquet.ParquetWriter(path, arrow.schema([("a", arrow.int64()), ("b", arrow.int64())])) as writer:
+        for _ in range(groups):
+            writer.write_table(arrow.table({"a": zeros, "b": zeros}))
+    assert path.stat().st_size < 2**17
+    monkeypatch.setattr(module, "MAX_CELLS", 2 * groups * rows - 1)
+    with monkeypatch.context() as patch:
+        patch.setattr("pandas.read_parquet", None)  # it is not come to
+        with pytest.raises(BadInput, match=r"12,582,912 rows of 2 columns, more than the 25,165,823 cells"):
+            read(path)
+    monkeypatch.setattr(module, "MAX_COLUMNS", 1)
+    with pytest.raises(BadInput, match="has 2 columns; at most 1 can be read"):
+        read(path)
+
+
+def test_a_parquet_file_within_its_bounds_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    path = path.with_suffix(".parquet")
+    pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}).to_parquet(path)
+    monkeypatch.setattr(module, "MAX_CELLS", 4)
+    assert list(read(path).columns) == ["a", "b"]

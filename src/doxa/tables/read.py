@@ -15,9 +15,11 @@ import numpy as np
 from doxa.errors import BadInput, shorten
 from doxa.storage.source import require_readable
 from doxa.tables.columns import words_as_numbers
-from doxa.tables.csv import read_csv
+from doxa.tables.csv import MAX_COLUMNS, read_csv
 from doxa.tables.forms import DATE, DAY, DURATION, NUMBER, days_since_epoch
 from doxa.tables.table import EXACT, Column, Numbers, Table, Words
+
+MAX_CELLS = 2**31  # of a parquet file: as numbers 16 GiB, beside which nothing could be learned from them in 24
 
 
 def read(source: Any, encoding: str = "utf-8", say: Callable[[int], None] = lambda rows: None) -> Table:
@@ -140,9 +142,28 @@ def _from_parquet(path: Path) -> Table:
     except ImportError:
         raise BadInput(f"reading {path} needs pandas and pyarrow: pip install pandas pyarrow") from None
     try:
-        frame = pandas.read_parquet(path)
+        from pyarrow.parquet import ParquetFile
     except ImportError:
         raise BadInput(f"reading {path} needs pyarrow: pip install pyarrow") from None
+    try:
+        with ParquetFile(path) as file:
+            _require_bounded(path, file.metadata)
+        frame = pandas.read_parquet(path, engine="pyarrow")
+    except BadInput:
+        raise
     except Exception as error:  # a damaged file has its reader fail in any way
         raise BadInput(f"{path} cannot be read as parquet: {shorten(str(error), 200)}") from None
     return from_frame(frame, path.name)
+
+
+def _require_bounded(path: Path, metadata: Any) -> None:
+    """Refuse what would fill the memory, however small a file it is packed into."""
+    groups = sum(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+    rows, columns = max(metadata.num_rows, groups), metadata.num_columns
+    if columns > MAX_COLUMNS:
+        raise BadInput(f"{path} has {columns:,} columns; at most {MAX_COLUMNS:,} can be read")
+    if rows * columns > MAX_CELLS:
+        raise BadInput(
+            f"{path} has {rows:,} rows of {columns:,} columns, more than the {MAX_CELLS:,} cells that can be read; "
+            "split it into smaller files, or leave out columns"
+        )
