@@ -49,6 +49,21 @@ def test_classes_in_a_file_of_predictions_are_harmless_and_known_again(tmp_path:
     assert indices.tolist() == [0, 1, 2, 3, 4, 0]
 
 
+@pytest.mark.parametrize("mark", list(',;|\t\r\n"'))
+def test_what_may_divide_cells_is_in_quotation_marks(tmp_path: Path, mark: str) -> None:
+    text, path = f"a{mark}=1+1", tmp_path / "predictions.csv"
+    write_csv(path, {text: np.array([text, "plain"], dtype=object), "unlike": np.zeros(2, bool)})
+    quoted = '"' + text.replace('"', '""') + '"'
+    assert path.read_bytes().decode() == f"{quoted},unlike\r\n{quoted},no\r\nplain,no\r\n"
+    with open(path, newline="", encoding="utf-8") as file:
+        assert list(csv.reader(file)) == [[text, "unlike"], [text, "no"], ["plain", "no"]]
+
+
+def test_an_empty_cell_alone_is_still_a_row(tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.csv", {"a": np.array(["", "x"], dtype=object)})
+    assert (tmp_path / "a.csv").read_bytes() == b'a\r\n""\r\nx\r\n'
+
+
 def judged(path: Path, labels: list[str], classes: tuple[str, ...]) -> list[int]:
     """The classes that a column of labels is read as."""
     path.write_text("\n".join(["label", *labels]) + "\n")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator
-from io import StringIO
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -28,7 +26,7 @@ from doxa.tables import (
     Target,
     as_words,
     class_labels,
-    quote_formula,
+    csv_cell,
     read,
     take_rows,
     target_values,
@@ -175,7 +173,8 @@ def _describe_cell(table: Table, name: str, row: int) -> str:
 def write_csv(path: str | PathLike[str], columns: Columns) -> None:
     """Columns as a text file, whole or not at all.
 
-    Text that a spreadsheet would take for a formula, as =A1 or @name, has an apostrophe before it.
+    Text that a spreadsheet would take for a formula, as =A1 or @name, has an apostrophe before it; what holds a mark
+    that may divide cells is in quotation marks.
     """
     with atomic_write(Path(path), newline="", encoding="utf-8") as file:
         file.writelines(f"{line}\r\n" for line in csv_lines(columns))
@@ -183,13 +182,8 @@ def write_csv(path: str | PathLike[str], columns: Columns) -> None:
 
 def csv_lines(columns: Columns) -> Iterator[str]:
     """Columns as lines of text, their names first, without the ends of the lines."""
-    line = StringIO(newline="")
-    writer = csv.writer(line, lineterminator="")
-    for row in chain([tuple(map(quote_formula, columns))], _csv_rows(columns)):
-        writer.writerow(row)
-        yield line.getvalue()
-        line.seek(0)
-        line.truncate()
+    for row in chain([tuple(map(csv_cell, columns))], _csv_rows(columns)):
+        yield ",".join(row) or '""'
 
 
 def _csv_rows(columns: Columns) -> Iterator[tuple[str, ...]]:
@@ -198,6 +192,6 @@ def _csv_rows(columns: Columns) -> Iterator[tuple[str, ...]]:
             return [f"{v:.7g}" for v in values.tolist()]
         if values.dtype.kind == "b":
             return ["yes" if v else "no" for v in values]
-        return [quote_formula(str(v)) for v in values]
+        return [csv_cell(str(v)) for v in values]
 
     return zip(*map(cells, columns.values()), strict=True)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from doxa.moved.names import renamed
 from doxa.tables.familiarity import Familiarity
-from doxa.tables.formulas import quote_formula, unquote_formula
+from doxa.tables.formulas import csv_cell, quote_formula, unquote_formula
 from doxa.tables.preparation import MAX_DEVIATIONS, Preparation, require_range
 from doxa.tables.read import read
 from doxa.tables.table import Column, Numbers, Table, Words, as_words, take_rows
@@ -34,6 +34,7 @@ __all__ = [
     "Words",
     "as_words",
     "class_labels",
+    "csv_cell",
     "quote_formula",
     "read",
     "require_range",
