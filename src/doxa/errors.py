@@ -56,14 +56,16 @@ class Interrupted(DoxaError, KeyboardInterrupt):
         self.belief, self.signal = belief, signal
 
 
-def require_whole(name: str, value: Any, least: int | None = 1) -> int:
-    """A whole number of at least `least`, as a plain int."""
+def require_whole(name: str, value: Any, least: int | None = 1, most: int | None = None) -> int:
+    """A whole number of at least `least` and at most `most`, as a plain int."""
     try:
         number = operator.index(value)
     except TypeError:
         raise BadInput(f"{name} must be a whole number; got {value!r}") from None
     if least is not None and number < least:
         raise BadInput(f"{name} must be at least {least}, got {number}")
+    if most is not None and number > most:
+        raise BadInput(f"{name} must be at most {most:,}, got {shorten(f'{number:,}')}")
     return number
 
 

@@ -12,7 +12,7 @@ import typer
 from doxa_cli.devices import device_of
 from doxa_cli.fit import learn_and_show
 from doxa_cli.options import Json, Quiet, argument, flag, option
-from doxa_cli.setting_options import with_setting_options
+from doxa_cli.setting_options import SETTINGS, with_setting_options
 from doxa_cli.settings import merge_settings
 from doxa_cli.terminal import note_printer, print_json, print_line, print_pairs
 from doxa_settings.names import DATA, FUNCTIONS
@@ -92,9 +92,12 @@ def search(
 
     For an environment the net is mlp:64,64,activation=tanh, the scale 0.5 and the population 40.
     """
-    from doxa.errors import BadInput
+    from doxa.errors import BadInput, require_whole
 
     say = note_printer(quiet)
+    if settings["population"] is not None:
+        setting = SETTINGS["population"][1]
+        require_whole("population", settings["population"], setting.minimum, setting.maximum)
     if source in FUNCTIONS:
         _refuse_options(context, ("net", "device", *DATA_OPTIONS), "a function")
         search_result = _minimise_function(source, start, generations, settings, out, resume, quiet)

@@ -218,6 +218,7 @@ class LearningSettings:
         panel=TRAINING,
         default_text="1; auto: 3 or 5",
         minimum=1,
+        maximum=10_000,
     )
     same_start: bool = setting_field(
         False,
@@ -247,6 +248,7 @@ class LearningSettings:
         "Let the learner search try this many perturbations in each step, at least 2.",
         panel=SEARCH,
         minimum=1,
+        maximum=10_000_000,
     )
     perturbation_scale: float = setting_field(
         0.05, "X", "Let the learner search perturb by noise of this standard deviation, above 0.", panel=SEARCH

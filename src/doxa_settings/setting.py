@@ -17,6 +17,7 @@ class SettingInfo:
     default_text: str = ""  # as its default, where that is decided elsewhere
     choices: tuple[str, ...] = ()  # names that it takes
     minimum: int | None = None  # of a count
+    maximum: int | None = None  # beyond which it would never end
     argument: bool = False  # a word in its place, not an option
 
 

@@ -123,9 +123,9 @@ class Plan(LearningSettings):
         if self.validation_samples != Plan.validation_samples and self.patience is None:
             raise BadInput("validation_samples is of no use without patience; give patience, or leave it out")
         for field in fields(plan):
-            value, least = getattr(plan, field.name), field.metadata["setting"].minimum
-            if value is not None and least is not None:
-                require_whole(field.name, value, least)
+            value, setting = getattr(plan, field.name), field.metadata["setting"]
+            if value is not None and setting.minimum is not None:
+                require_whole(field.name, value, setting.minimum, setting.maximum)
 
     def output_units(self, training_data: TrainingData) -> tuple[Unit, Unit]:
         """Centre and scale of the net's outputs: those of the target, but for a noise, which its likelihood scales."""
