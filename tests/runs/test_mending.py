@@ -13,7 +13,10 @@ import pytest
 from doxa.errors import BrokenFile
 from doxa.runs import Plan, learn, load_training_data, open_run, predict_table, read_run_result
 from doxa.runs.check import check_run, seal_run
-from doxa.runs.folder import was_judged
+from doxa.runs.claim import question_digest
+from doxa.runs.folder import read_spec, was_judged
+from doxa.runs.manifest import take_stock, write_manifest
+from doxa.storage.json_text import to_sealed_bytes
 
 POINT = Plan(net="mlp:2", learner="point", epochs=1, draws=2)
 AUTO = Plan(net="mlp:2", kl_weight="0.1", epochs=1, members=2, draws=2)
@@ -69,6 +72,19 @@ def test_a_belief_that_is_whole_is_never_learned_again(
     assert bits(run) == bits(whole)
     assert read_run_result(run)["scores"] == read_run_result(whole)["scores"]
     assert check_run(run).state == "sealed"
+
+
+def test_words_that_another_doxa_wrote_otherwise_are_kept_as_they_are(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = {**read_spec(run), "about": {"source": "é"}}
+    (run / "run.json").write_bytes(to_sealed_bytes(words, ensure_ascii=True))
+    write_manifest(run, take_stock(run, question_digest(words)))
+    before = bits(run)
+    flip(run / "result.json")
+    refuse_to_train(monkeypatch)
+    learned(run, resume=True)
+    assert bits(run) == before
 
 
 def test_choices_of_the_learner_auto_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def claim_folder(folder: Path, spec: dict[str, Any], resume: bool, say: Callable
             ) from None
         say(f"{damage.args[0]}; this is done now")
         # Other arguments may still be refused.
-        return _mending(folder, sealed, {**spec, "status": "finished"}, say) or Claim(
+        return _mending(folder, sealed, {**spec, "status": "finished"}, False, say) or Claim(
             sealed=sealed, is_to_describe=False
         )
     _require_same_question(folder, stored_spec, spec)
@@ -105,20 +105,28 @@ def claim_folder(folder: Path, spec: dict[str, Any], resume: bool, say: Callable
     except DamagedRun as damage:
         sealed = _read_manifest(folder)
         say(f"{damage.args[0]}; this is done now")
-        return _mending(folder, sealed, stored_spec, say) or Claim(sealed=sealed, is_to_describe=sealed is None)
+        return _mending(folder, sealed, stored_spec, True, say) or Claim(sealed=sealed, is_to_describe=sealed is None)
 
 
-def _mending(folder: Path, sealed: Manifest | None, words: dict[str, Any], say: Callable[[str], None]) -> Claim | None:
-    """The claim to a damaged run of these words, nothing of which has to be learned again; None where it has."""
-    digest = None if sealed is None else sealed.digest(BELIEF)
-    is_said = sealed is not None and FileDigest.of_bytes(spec_bytes(words)) == sealed.digest(RUN)
-    if digest is not None and is_said and BELIEF in intact_parts(folder, sealed):
+def _mending(
+    folder: Path, sealed: Manifest | None, words: dict[str, Any], is_stored: bool, say: Callable[[str], None]
+) -> Claim | None:
+    """The claim to a damaged run of these words, nothing of which has to be learned again; None where it has.
+
+    Words that are not those stored come from the arguments.
+    """
+    digest, intact = None if sealed is None else sealed.digest(BELIEF), intact_parts(folder, sealed)
+    if digest is not None and BELIEF in intact and (RUN in intact if is_stored else _are_sealed(words, sealed)):
         with suppress(DamagedRun):
             belief = open_belief(folder, words, sha256=digest.sha256)
             return Claim(sealed=sealed, belief=belief, words=words, is_to_describe=False)
     if sealed is not None:
         _remove_damaged_checkpoints(folder, say)
     return None
+
+
+def _are_sealed(words: dict[str, Any], sealed: Manifest | None) -> bool:
+    return sealed is not None and FileDigest.of_bytes(spec_bytes(words)) == sealed.digest(RUN)
 
 
 def _read_manifest(folder: Path) -> Manifest | None:
