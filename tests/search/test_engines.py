@@ -554,3 +554,8 @@ def test_a_pool_says_where_it_cannot_work(monkeypatch: pytest.MonkeyPatch) -> No
 
 if __name__ == "__main__":  # where torchrun starts it
     ranked_fleet(Path(sys.argv[1]))
+
+
+def test_a_pool_of_more_workers_than_any_machine_feeds_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"engines.pool\(1000000\) is more than the \d+ processes"):
+        search.minimise(search.functions.sphere, [1.0], engine=engines.pool(1_000_000), generations=1, progress=False)

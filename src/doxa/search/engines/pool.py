@@ -28,6 +28,8 @@ from doxa.search.engines.worker_pool import Message, PoolSettings, Worker
 # What a process does not do to itself: whoever killed it, or a system that is short of memory, may spare the next.
 FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 
+MOST, MOST_PER_PROCESSOR = 64, 16  # workers of a pool
+
 
 @dataclass(frozen=True)
 class Pool(PoolSettings):
@@ -45,6 +47,12 @@ class Pool(PoolSettings):
             raise BadInput(
                 "engines.pool needs Linux or macOS, since it ends and watches its workers by signals and sockets; this "
                 "is Windows. Use engines.in_process, or Windows' own Linux (WSL)"
+            )
+        most = max(MOST, MOST_PER_PROCESSOR * (os.cpu_count() or 1))
+        if self.workers > most:  # each is a Python with torch: memory would be gone before they have begun
+            raise BadInput(
+                f"engines.pool({self.workers}) is more than the {most} processes that a machine of {os.cpu_count()} "
+                "processors could feed; ask for about as many as there are, or use engines.ray on several machines"
             )
         return self.open_pool(ProcessBackend(self.threads, beat_interval(self.silence, self.deadline)), copy)
 
