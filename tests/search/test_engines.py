@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 import doxa
 import for_workers
-from doxa import search
+from doxa import BadInput, search
 from doxa.search import engines, minimise
 from doxa.search.engines.follower import ANSWER, EVALUATE, OUT_OF_STEP, READY, Follower, LeaderGone
 from doxa.search.engines.in_process import evaluate_in_process
