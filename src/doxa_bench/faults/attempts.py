@@ -44,9 +44,9 @@ def try_each(attempts: Iterable[tuple[str, Callable[[], Any]]]) -> dict[str, Any
                     word = attempt() or "answered"
             except DoxaError:
                 word = "refused"
-            except TooSlow:
+            except TooSlow as error:
                 word = "failed"
-                failures.append(("hung", f"{name}: no end in {SECONDS:g} s"))
+                failures.append(("hung", f"{name}: {str(error) or f'no end in {SECONDS:g} s'}"))
             except MemoryError:
                 word = "failed"
                 failures.append(("hung", f"{name}: took more memory than there was"))
