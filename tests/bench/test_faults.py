@@ -20,7 +20,6 @@ import torch
 
 from doxa.errors import BadInput, BrokenFile
 from doxa.storage import sealed
-from doxa_bench import runner
 from doxa_bench.faults import attempts, campaign, compare
 from doxa_bench.faults.contract import Case, Outcome
 from doxa_bench.faults.kinds import KINDS, damage, headers, kills, servers
@@ -305,31 +304,6 @@ def test_times_are_no_difference_and_anything_else_is(tmp_path: Path) -> None:
     assert compare.first_difference({"a": "1"}, {"a": "1"}) is None
     assert compare.first_difference({"a": "1"}, {"a": "2"}) == "a is another"
     assert compare.first_difference({"a": "1"}, {}) == "a is missing"
-
-
-def test_counts_of_several_runs_are_added(tmp_path: Path) -> None:
-    def run(seed: int) -> dict[str, Any]:
-        result: dict[str, Any] = {"kinds": {}, "failures": [], "seeds": [seed], "settings": {"device": "cpu"}}
-        outcome = Outcome({"kills": 3})
-        outcome.fail("lost", "a thing")
-        campaign.enter(result, Case(seed, "kills", 0), outcome, 0.5)
-        return {**result, "commit": f"c{seed}", "seconds": 10.0, "versions": {}, "device": "CPU", "complete": True}
-
-    total = campaign.add([campaign.add([run(0), run(1)]), run(2)])
-    assert total["seeds"] == [0, 1, 2]
-    assert total["seconds"] == 30.0
-    assert [one["commit"] for one in total["runs"]] == ["c0", "c1", "c2"]
-    assert total["kinds"]["kills"]["tried"] == {"kills": 9}
-    assert (total["kinds"]["kills"]["lost"], total["kinds"]["kills"]["cases"]) == (3, 3)
-    assert [failure["case"] for failure in total["failures"]] == ["kills:0"] * 3
-    runner.write_result(tmp_path, "faults", run(0))
-    with pytest.raises(BadInput, match="the kills of seed 0 were counted before, at commit c0; choose another seed"):
-        runner.add_to_earlier(tmp_path, "faults", "cpu")(run(0))
-    combined = runner.add_to_earlier(tmp_path, "faults", "cpu")(run(1))
-    assert combined["kinds"]["kills"]["lost"] == 2
-    assert [table.title for table in runner.result_tables("faults", combined)][-1] == "Failures"
-    with pytest.raises(BadInput, match="--add"):
-        runner.add_to_earlier(tmp_path, "memory", "cpu")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "workers"])

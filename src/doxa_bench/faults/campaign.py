@@ -29,6 +29,7 @@ def measure(settings: BenchSettings) -> Iterator[dict[str, Any]]:
     result: dict[str, Any] = {
         "settings": {"minutes": minutes, "rounds": settings.rounds, "cpus": os.cpu_count()},
         "seeds": [settings.seed],
+        "numbers": wanted,
         "kinds": {},
         "failures": [],
     }
@@ -127,6 +128,7 @@ def add(runs: list[dict[str, Any]]) -> dict[str, Any]:
             {
                 **{name: run.get(name) for name in ("seeds", "settings", "versions", "device", "commit", "seconds")},
                 "cases": {kind: counts["cases"] for kind, counts in run["kinds"].items()},
+                "numbers": run.get("numbers", {}),
             }
         ]
         total["failures"] = (total["failures"] + run["failures"])[:FAILURES]
@@ -145,14 +147,17 @@ def add(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _require_different(runs: list[dict[str, Any]]) -> None:
-    """Refuse to count the same cases twice."""
-    counted: set[tuple[Any, ...]] = set()
+    """Refuse to count the same cases twice, whatever was mended in between: what they find they have found."""
+    counted: dict[tuple[int, str], dict[int | None, str]] = {}  # the case or none for all, and the commit
     for run in runs:
-        keys = {(seed, run["commit"], kind) for seed in run["seeds"] for kind in run["cases"]}
-        if keys & counted:
-            seed, commit, kind = sorted(keys & counted, key=str)[0]
-            raise BadInput(f"the {kind} of seed {seed} were counted before, at commit {commit}; choose another seed")
-        counted |= keys
+        for seed, kind in itertools.product(run["seeds"], run["cases"]):
+            number, before = run.get("numbers", {}).get(kind), counted.setdefault((seed, kind), {})
+            if before and (number is None or None in before or number in before):
+                commit = before[number] if number in before else next(iter(before.values()))
+                raise BadInput(
+                    f"the {kind} of seed {seed} were counted before, at commit {commit}; choose another seed"
+                )
+            before[number] = run["commit"]
 
 
 def summary(result: dict[str, Any]) -> str:
