@@ -46,26 +46,26 @@ class Starts:
     """Looks for kernels as a process does when it starts, with a compiler that brings the library it has already."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
-        compiler, self._log, self._patch = folder / "compiler", folder / "log", patch
+        compiler, self.log, self._patch = folder / "compiler", folder / "log", patch
         made = kernels.library()
         assert made is not None
         lines = (
             "#!/bin/sh",
             '[ "$1" = --version ] && echo 1 && exit',
-            f"echo x >> {self._log}",
+            f"echo x >> {self.log}",
             'while [ "$1" != -o ]; do shift; done',
             f'cp {made._name} "$2"',
         )
         compiler.write_text("\n".join(lines))
         compiler.chmod(0o755)
         patch.setenv("CC", str(compiler))
-        self._log.touch()
+        self.log.touch()
 
     def __call__(self, cache: Path, umask: int = 0o022, inherited: str = "") -> tuple[int, list[str]]:
         """How often something was compiled, and what was said."""
         self._patch.setenv("XDG_CACHE_HOME", str(cache))
         self._patch.setenv(kernels.INHERITED, inherited)
-        before = self._log.stat().st_size
+        before = self.log.stat().st_size
         usual = os.umask(umask)
         try:
             with warnings.catch_warnings(record=True) as said:
@@ -73,7 +73,7 @@ class Starts:
                 assert kernels.library.__wrapped__() is not None
         finally:
             os.umask(usual)
-        return (self._log.stat().st_size - before) // 2, [str(each.message) for each in said]
+        return (self.log.stat().st_size - before) // 2, [str(each.message) for each in said]
 
 
 @pytest.fixture
@@ -286,3 +286,23 @@ def test_a_fork_leaves_the_temporary_kernels_to_the_process_that_made_them(tmp_p
     assert folder.exists()
     kernels._remove(str(folder), os.getpid())
     assert not folder.exists()
+
+
+SEARCH = """
+import for_workers
+from doxa.search import engines, minimise
+
+if __name__ == "__main__":
+    minimise(for_workers.sphere, [3.0, -2.0], engine=engines.pool(2), generations=2, progress=False)
+"""
+
+
+@compiled
+def test_pool_of_a_search_compiles_once(tmp_path: Path, start: Starts) -> None:
+    cache, script = open_to_others(tmp_path / "c"), tmp_path / "script.py"
+    script.write_text(SEARCH)
+    search_path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": search_path, kernels.INHERITED: ""}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=True)
+    assert start.log.read_text() == "x\n"
+    assert done.stderr.count("compiled kernels cannot be kept") == 1

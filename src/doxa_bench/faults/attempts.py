@@ -25,6 +25,10 @@ class Accepted(Exception):
     """What should have been refused was not, or was answered with something else."""
 
 
+class ExitAsFault(Exception):
+    """A command ended with 70."""
+
+
 def try_each(attempts: Iterable[tuple[str, Callable[[], Any]]]) -> dict[str, Any]:
     """Make attempts, each with a name; how many were refused and answered, and what went wrong."""
     tried: dict[str, int] = {}
@@ -53,6 +57,9 @@ def try_each(attempts: Iterable[tuple[str, Callable[[], Any]]]) -> dict[str, Any
             except Accepted as error:
                 word = "failed"
                 failures.append(("silent", f"{name}: {error}"))
+            except ExitAsFault as error:
+                word = "failed"
+                failures.append(("faults", f"{name}: {error}"))
             except BaseException as error:
                 word = "failed"
                 failures.append(("tracebacks", f"{name}: {type(error).__name__}: {error}"))

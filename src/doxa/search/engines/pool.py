@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from doxa import kernels
 from doxa.errors import BadInput
 from doxa.search.engines.attention import beat_interval
 from doxa.search.engines.channel import LeaderChannel, decode, encode
@@ -87,6 +88,7 @@ class ProcessBackend:
             raise SystemExit
         if not self.processes:
             atexit.register(self._kill_all)  # multiprocessing, which is asked later, would wait for them
+        kernels.library()  # here first: processes find what the one that starts them has compiled
         leader_end, worker_end = socket.socketpair()
         by_main_thread = threading.current_thread() is threading.main_thread()
         terms = (worker_end, self.threads, self.beat, os.getpid() if by_main_thread else None)

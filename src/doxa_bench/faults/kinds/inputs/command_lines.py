@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from doxa_bench.faults.attempts import TooSlow, try_each
+from doxa_bench.faults.attempts import ExitAsFault, TooSlow, try_each
 from doxa_bench.faults.kinds.inputs.block import RUN, Block
 from doxa_bench.faults.kinds.inputs.made_up import printable, word
 
@@ -71,8 +71,8 @@ WITHOUT = ("device", "workers", "help", "version", "install_completion", "show_c
 SHORT_FIT = dict(zip(RUN[::2], RUN[1::2], strict=True))
 
 
-class ExitAsFault(Exception):
-    """A command ended with 70, or with a traceback."""
+class Traceback(Exception):
+    """A command showed one."""
 
 
 def attempt_all(folder: str, seed: str, number: int) -> dict[str, Any]:
@@ -95,8 +95,10 @@ def run_line(line: list[str]) -> str:
     words = screen.getvalue()
     if TooSlow.__name__ in words:  # the console tells of whatever ends it
         raise TooSlow
-    if code == 70 or "Traceback (most recent call last)" in words:
+    if code == 70:
         raise ExitAsFault(words[-300:])
+    if "Traceback (most recent call last)" in words:
+        raise Traceback(words[-300:])
     return {0: "answered", 1: "refused", 2: "refused as usage"}.get(code, f"exit {code}")
 
 
