@@ -78,8 +78,12 @@ def test_buffers_that_hold_nan_are_told_of_unless_the_net_has_them_so(tmp_path: 
     path, broken = tmp_path / "a.doxa", belief()
     broken.buffers[0]["1.running_var"][0] = math.nan
     broken.save(path)
-    with pytest.warns(UserWarning, match=r"1\.running_var hold NaN"):
+    with pytest.warns(UserWarning, match=r"1\.running_var hold NaN or infinity"):
         load(path, net())
+    with torch.device("meta"):
+        outline = net()
+    with pytest.warns(UserWarning, match=r"1\.running_var hold NaN or infinity"):
+        load(path, outline, "cpu")
     masked = net()
     masked[1].running_var[0] = math.nan
     with warnings.catch_warnings():

@@ -116,23 +116,23 @@ class Samples:
         if isinstance(self.rows, Tensor):
             require_finite("rows", self.rows[:, : self.size])
         elif isinstance(self.rows, SealedRows):
-            either = self.rows.not_finite.either
-            if either is not None and bool(either[: self.size].any()):
+            columns = self.rows.not_finite.columns
+            if columns is not None and bool(columns[: self.size].any()):
                 raise BadInput("rows on disk hold weights that are NaN or infinity; expected finite numbers")
         if self.like is not None:
             require_numbers("like", self.like, (0,))
 
     @property
-    def slots_with_nan(self) -> list[str]:
-        """The buffers that hold NaN in some row, as far as that is known without reading rows on disk."""
+    def slots_not_finite(self) -> list[str]:
+        """The buffers that hold NaN or infinity in some row, as far as that is known without reading rows on disk."""
         if isinstance(self.rows, Tensor):
-            nan: Tensor | None = self.rows[:, self.size :].isnan().any(0)
+            columns: Tensor | None = self.rows[:, self.size :].isfinite().logical_not().any(0)
         else:
-            nan = self.rows.not_finite.nan if isinstance(self.rows, SealedRows) else None
-            nan = None if nan is None else nan[self.size :]
-        if nan is None:
+            columns = self.rows.not_finite.columns if isinstance(self.rows, SealedRows) else None
+            columns = None if columns is None else columns[self.size :]
+        if columns is None:
             return []
-        parts = nan.split([prod(shape) for _, shape in self.slots])
+        parts = columns.split([prod(shape) for _, shape in self.slots])
         return [name for (name, _), part in zip(self.slots, parts, strict=True) if bool(part.any())]
 
     def weight_blocks(self) -> Iterator[Tensor]:

@@ -255,17 +255,36 @@ def load(
         device = next((p.device for p in net.parameters()), torch.device("cpu"))
     parts = decode_parts(path, header, {k: t.to(device) if isinstance(t, Tensor) else t for k, t in tensors.items()})
     require_same_net(path, parts["layout"], parts["buffers"][0], net)
-    _warn_of_nan(path, parts["buffers"], parts["posterior"], net)
+    _warn_of_odd_buffers(path, parts["buffers"], parts["posterior"], net)
     return Belief(net, **parts)
 
 
-def _warn_of_nan(
+def _warn_of_odd_buffers(
     path: str | PathLike[str], buffers: Sequence[Mapping[str, Tensor]], posterior: Posterior, net: nn.Module
 ) -> None:
-    """Say which buffers hold NaN where those of the net as it was built do not: nothing forbids it, few mean it."""
-    own = {name for name, b in net.named_buffers() if not b.is_meta and bool(b.isnan().any())}
-    names = {name: None for member in buffers for name, b in member.items() if bool(b.isnan().any())}
-    names |= {name: None for _, chain in chains_of(posterior) for name in chain.slots_with_nan}
-    names = {name: None for name in names if name not in own}
-    if names:
-        warnings.warn(f"{path}: {', '.join(names)} hold NaN, and so may what it predicts", stacklevel=3)
+    """Say which buffers are not finite where those of the net as it was built are: nothing forbids it, few mean it."""
+    names = {name: None for member in buffers for name, b in member.items() if not _is_finite(b)}
+    names |= {name: None for _, chain in chains_of(posterior) for name in chain.slots_not_finite}
+    own = {name for name, b in net.named_buffers() if name in names and not b.is_meta and not _is_finite(b)}
+    # Of a net without memory nothing is known: a mask may be infinite, and NaN is not looked for.
+    own |= {name for name, b in net.named_buffers() if b.is_meta and not any(_has_nan(m.get(name)) for m in buffers)}
+    odd = [name for name in names if name not in own]
+    if odd:
+        warnings.warn(
+            f"{path}: {', '.join(odd)} hold NaN or infinity, and so may what it predicts: the net as it was built does "
+            "not",
+            stacklevel=3,
+        )
+
+
+def _is_finite(buffer: Tensor) -> bool:
+    return bool(_in_full(buffer).isfinite().all())
+
+
+def _has_nan(buffer: Tensor | None) -> bool:
+    return buffer is not None and bool(_in_full(buffer).isnan().any())
+
+
+def _in_full(buffer: Tensor) -> Tensor:
+    """Numbers that can be looked at: those of eight bits cannot."""
+    return buffer.float() if buffer.is_floating_point() and buffer.element_size() == 1 else buffer

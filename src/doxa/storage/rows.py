@@ -57,18 +57,16 @@ class JoinedRows:
 
 @dataclass
 class NotFinite:
-    """The columns [C] of rows in which NaN, and in which NaN or infinity, was met; None while there are none."""
+    """The columns [C] of rows in which NaN or infinity was met; None while there are none."""
 
-    nan: Tensor | None = None
-    either: Tensor | None = None
+    columns: Tensor | None = None
 
     def note(self, rows: Tensor) -> None:
         """Look at some of the rows."""
         if are_finite(rows):
             return
-        nan, either = rows.isnan().any(0), rows.isfinite().logical_not().any(0)
-        self.nan = nan if self.nan is None else self.nan | nan
-        self.either = either if self.either is None else self.either | either
+        columns = rows.isfinite().logical_not().any(0)
+        self.columns = columns if self.columns is None else self.columns | columns
 
 
 def blocks(rows: Tensor | SampleRows) -> list[tuple[int, int]]:

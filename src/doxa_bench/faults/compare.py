@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,13 @@ from torch import Tensor
 
 from doxa.runs.manifest import MANIFEST
 from doxa.storage.disk import is_temporary
+from doxa.storage.json_text import SEAL
 from doxa.storage.lock import LOCK
 from doxa.storage.sample_store import SampleStore
 
-# The last but one depends on where a run was interrupted; clocks run on; a digest over a file with a time has one too.
+# The last but one depends on where a run was interrupted; clocks run on; the seal of a file with a time has one too.
 IGNORED_FILES = ("checkpoint-previous.doxa",)
-TIMES = ("seconds", "since", "time", "started", "date")
-DIGEST = re.compile(r"[0-9a-f]{64}")
+TIMES = ("seconds", "since", "time", "started", "date", SEAL)
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
@@ -38,7 +37,7 @@ def file_digest(path: Path) -> str:
     if path.suffix == ".json":
         fields = timeless(json.loads(content))
         if path.name == MANIFEST:
-            fields = _sizeless(fields)  # a file with a time in it is a letter longer or shorter
+            fields = _sizeless(fields)  # of a file with a time in it both are others
         content = json.dumps(fields, sort_keys=True).encode()
     elif path.suffix == ".doxa":
         content = _timeless_tensors(path) or content
@@ -49,17 +48,17 @@ def file_digest(path: Path) -> str:
 
 
 def timeless(value: Any) -> Any:
-    """JSON without times, and without digests, which may be over some."""
+    """JSON without times, and without its seal, which is over them."""
     if isinstance(value, dict):
         return {k: timeless(v) for k, v in value.items() if k not in TIMES}
     if isinstance(value, list):
         return [timeless(v) for v in value]
-    return DIGEST.sub("", value) if isinstance(value, str) else value
+    return value
 
 
 def _sizeless(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _sizeless(v) for k, v in value.items() if k != "size"}
+        return {k: _sizeless(v) for k, v in value.items() if k not in ("size", "sha256")}
     return [_sizeless(v) for v in value] if isinstance(value, list) else value
 
 
