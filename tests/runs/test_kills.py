@@ -114,7 +114,7 @@ def test_the_first_write_leaves_a_folder_that_is_as_good_as_empty(whole: Path, t
     """Killed before run.json was in its place: a temporary file, and a lock that nobody has."""
     folder = tmp_path / "r"
     folder.mkdir()
-    for name in (".doxa-0123456789abcdef", ".0123456789abcdef", ".doxa-lock"):
+    for name in (".doxa-0123456789abcdef", ".doxa-lock"):
         (folder / name).write_text("")
     for resume in (False, True):
         require_free_folder(folder, resume)

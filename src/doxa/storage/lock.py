@@ -59,10 +59,12 @@ def folder_lock(folder: Path) -> Iterator[None]:
             yield
         finally:
             # Removed before it is let go of: who opens it in between finds that it is no longer there, and looks again.
-            if os.getpid() == process:  # a child that was forked meanwhile leaves it to its parent
-                with suppress(OSError):
-                    (folder / LOCK).unlink()
-            os.close(descriptor)
+            try:
+                if os.getpid() == process:  # a child that was forked meanwhile leaves it to its parent
+                    with suppress(OSError):
+                        (folder / LOCK).unlink()
+            finally:
+                os.close(descriptor)
     finally:
         _leave(key)
         if made and os.getpid() == process:
