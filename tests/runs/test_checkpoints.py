@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
+import for_runs
 from doxa.engine.checkpoint import Checkpointer
 from doxa.errors import BrokenFile
-from doxa.runs import Plan, learn, load_training_data
+from doxa.runs import Plan
 from doxa.runs.check import check_run
+from for_runs import bits, flip
 
 EPOCHS = 8
-POINT = Plan(net="mlp:2", learner="point", epochs=EPOCHS, draws=2, checkpoint_every=1)
+PLAN = Plan(net="mlp:2", learner="point", epochs=EPOCHS, draws=2, checkpoint_every=1)
 ON_DISK = Plan(net="mlp:2", learner="langevin", epochs=4, draws=2, burn_in=0.5, thinning=1, on_disk=True)
 
 
-def learned(folder: Path, plan: Plan = POINT, **settings: Any) -> Any:
-    x = np.linspace(-2, 2, 40)
-    rows = {"x": x, "y": 3 * x + np.random.default_rng(0).normal(size=40)}
-    return learn(load_training_data(rows, "y"), plan, folder, progress=False, **settings)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return learned(tmp_path_factory.mktemp("runs") / "r").folder
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(whole, tmp_path / "r")
-
-
-def flip(*paths: Path) -> None:
-    for path in paths:
-        raw = bytearray(path.read_bytes())
-        raw[len(raw) // 2] ^= 1
-        path.write_bytes(raw)
-
-
-def bits(folder: Path) -> list[bytes]:
-    return [(folder / name).read_bytes() for name in ("run.json", "belief.doxa", "table.doxa")]
+def learned(folder: Path, plan: Plan = PLAN, **settings: Any) -> Any:
+    return for_runs.learned(folder, plan, **settings)
 
 
 def saves_until(last: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -10,26 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from doxa.errors import BrokenFile
 from doxa.results import read_result
-from doxa.runs import Plan, keep_result, learn, load_training_data, open_run, prune_run
+from doxa.runs import keep_result, open_run, prune_run
 from doxa.runs.check import check_run
 from doxa.runs.folder import open_whole_run
-
-POINT = Plan(net="mlp:2", learner="point", epochs=1, draws=2)
-
-
-def learned(folder: Path, **settings: Any) -> Any:
-    x = np.linspace(-2, 2, 40)
-    return learn(load_training_data({"x": x, "y": 3 * x}, "y"), POINT, folder, progress=False, **settings)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return learned(tmp_path_factory.mktemp("runs") / "r").folder
+from for_runs import bits, learned
 
 
 def fail_at(call: int, monkeypatch: pytest.MonkeyPatch, calls: list[str]) -> None:
@@ -46,10 +34,6 @@ def fail_at(call: int, monkeypatch: pytest.MonkeyPatch, calls: list[str]) -> Non
 
     for name in ("replace", "fsync"):
         monkeypatch.setattr(os, name, failing(name, getattr(os, name)))
-
-
-def bits(folder: Path) -> list[bytes]:
-    return [(folder / name).read_bytes() for name in ("run.json", "belief.doxa", "table.doxa")]
 
 
 def test_a_run_that_finds_the_disk_full_goes_on_to_the_same_bits(

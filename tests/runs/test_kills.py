@@ -10,28 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from doxa.errors import BadInput, BrokenFile
-from doxa.runs import Plan, keep_result, learn, load_training_data, open_run, read_run_result
+from doxa.runs import Plan, keep_result, open_run, read_run_result
 from doxa.runs.check import check_run
 from doxa.runs.claim import question_digest, require_free_folder
 from doxa.runs.folder import read_spec, write_spec
 from doxa.storage.lock import folder_lock
-
-POINT = Plan(net="mlp:2", learner="point", epochs=1, draws=2)
-AUTO = Plan(net="mlp:2", kl_weight="0.1", epochs=1, members=2, draws=2)
-
-
-def rows() -> dict[str, Any]:
-    x = np.linspace(-2, 2, 40)
-    return {"x": x, "y": 3 * x + np.random.default_rng(0).normal(size=40)}
-
-
-def learned(folder: Path, plan: Plan = POINT, **settings: Any) -> Any:
-    return learn(load_training_data(rows(), "y"), plan, folder, progress=False, **settings)
+from for_runs import AUTO, POINT, bits, learned
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,21 +29,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return learned(tmp_path_factory.mktemp("runs") / "r").folder
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(whole, tmp_path / "r")
-
-
-def bits(folder: Path) -> list[bytes]:
-    """All of a run that does not tell the time."""
-    return [(folder / name).read_bytes() for name in ("run.json", "belief.doxa", "table.doxa")]
 
 
 WRITES = ("replace", "fsync", "unlink", "rmdir", "mkdir")

@@ -7,47 +7,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from doxa.errors import BrokenFile
-from doxa.runs import Plan, learn, load_training_data, open_run, predict_table, read_run_result
+from doxa.runs import open_run, predict_table, read_run_result
 from doxa.runs.check import check_run, seal_run
 from doxa.runs.claim import question_digest
 from doxa.runs.folder import read_spec, was_judged
 from doxa.runs.manifest import take_stock, write_manifest
 from doxa.storage.json_text import to_sealed_bytes
+from for_runs import AUTO, bits, flip, learned
 
-POINT = Plan(net="mlp:2", learner="point", epochs=1, draws=2)
-AUTO = Plan(net="mlp:2", kl_weight="0.1", epochs=1, members=2, draws=2)
 MODULE: Any = importlib.import_module("doxa.runs.learn")  # the name is the function's, too
 NEW = {"x": [0.5, -1.0, 50.0]}
-
-
-def learned(folder: Path, plan: Plan = POINT, **settings: Any) -> Any:
-    x = np.linspace(-2, 2, 40)
-    rows = {"x": x, "y": 3 * x + np.random.default_rng(0).normal(size=40)}
-    return learn(load_training_data(rows, "y"), plan, folder, progress=False, **settings)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return learned(tmp_path_factory.mktemp("runs") / "r").folder
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(whole, tmp_path / "r")
-
-
-def flip(path: Path) -> None:
-    raw = bytearray(path.read_bytes())
-    raw[len(raw) // 2] ^= 1
-    path.write_bytes(raw)
-
-
-def bits(folder: Path) -> list[bytes]:
-    return [(folder / name).read_bytes() for name in ("run.json", "belief.doxa", "table.doxa")]
 
 
 def refuse_to_train(monkeypatch: pytest.MonkeyPatch) -> None:

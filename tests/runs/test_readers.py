@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from doxa.errors import BrokenFile
 from doxa.results import read_result
-from doxa.runs import Plan, keep_result, learn, load_training_data, open_run, read_run_result
+from doxa.runs import keep_result, open_run, read_run_result
 from doxa.runs import manifest as of_manifest
 from doxa.runs.check import check_run
 from doxa.runs.folder import open_whole_run
 from doxa.runs.manifest import FileDigest, Manifest
-
-POINT = Plan(net="mlp:2", learner="point", epochs=1, draws=2)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    x = np.linspace(-2, 2, 40)
-    folder = tmp_path_factory.mktemp("runs") / "r"
-    return learn(load_training_data({"x": x, "y": 3 * x}, "y"), POINT, folder, progress=False).folder
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(whole, tmp_path / "r")
 
 
 def keep_before_each_look(run: Path, times: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:

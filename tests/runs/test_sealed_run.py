@@ -9,38 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from doxa.errors import BadInput, BrokenFile
 from doxa.results import read_result, write_result
-from doxa.runs import Plan, keep_result, learn, load_training_data, open_run, predict_table, prune_run, read_run_result
+from doxa.runs import keep_result, open_run, predict_table, prune_run, read_run_result
 from doxa.runs.folder import open_whole_run, read_spec
 from doxa.runs.manifest import FileDigest, read_manifest
 
-POINT = Plan(net="mlp:2", learner="point", epochs=1, draws=2)
 PARTS = ("run.json", "belief.doxa", "table.doxa", "result.json", "manifest.json")
 STRIDES = {"result.json": 29, "belief.doxa": 7}  # the campaign of faults leaves no byte out
 NEW = {"x": [0.5, -1.0, 50.0]}
-
-
-def rows() -> dict[str, Any]:
-    x = np.linspace(-2, 2, 40)
-    return {"x": x, "y": 3 * x + np.random.default_rng(0).normal(size=40)}
-
-
-def learned(folder: Path, plan: Plan = POINT, **settings: Any) -> Any:
-    return learn(load_training_data(rows(), "y"), plan, folder, progress=False, **settings)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return learned(tmp_path_factory.mktemp("runs") / "r").folder
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(whole, tmp_path / "r")
 
 
 def test_every_part_is_sealed_and_the_manifest_too(run: Path) -> None:
