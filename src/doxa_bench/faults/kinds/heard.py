@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from doxa.engine.checkpoint import CHECKPOINT, PREVIOUS
+from doxa.runs.manifest import MANIFEST
 from doxa_bench.faults.processes.jobs import Ending
 from doxa_bench.faults.processes.shim import folder_digests
 
@@ -69,6 +70,8 @@ class Heard:
         """Flip a bit of a newest checkpoint that has one before it, from which it is now to go on; its name."""
         for name, units in sorted(self.units.items()):
             newest = folder / name
+            if any((parent / MANIFEST).is_file() for parent in newest.parents):  # it is finished, and not gone on with
+                continue
             if len(units) > 1 and newest.is_file() and newest.with_name(PREVIOUS).is_file():
                 content = bytearray(newest.read_bytes())
                 content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
