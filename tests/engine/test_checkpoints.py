@@ -404,6 +404,21 @@ def test_a_lock_that_its_owner_left_behind_is_taken_over(tmp_path: Path) -> None
     assert not (tmp_path / LOCK).exists()
 
 
+def test_children_that_outlive_their_parent_a_little_are_waited_for(tmp_path: Path) -> None:
+    """A process that was forked has the lock of its parent for as long as it lives, as a DataLoader's workers have."""
+    forking = HOLD.replace("    print(", "    import os, time; os.fork() or (time.sleep(1.5), os._exit(0))\n    print(")
+    process = subprocess.Popen(
+        [sys.executable, "-c", forking, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        process.kill()
+        process.wait()
+        with folder_lock(tmp_path):
+            assert json.loads((tmp_path / LOCK).read_text())["process"] == os.getpid()
+
+
 def test_a_lock_is_its_threads_own(tmp_path: Path) -> None:
     refusals = []
 

@@ -20,6 +20,7 @@ from doxa.errors import BadInput, BrokenFile
 from doxa.storage.disk import sweep_temporaries
 
 LOCK = ".doxa-lock"
+PATIENCE = 10.0  # seconds
 UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}  # file systems that lock nothing
 
 
@@ -137,16 +138,24 @@ def _take(folder: Path) -> int:
 
 
 def _lock(descriptor: int, folder: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        owner = _read_owner(descriptor)
-        if error.errno in (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK):
-            raise BadInput(_refusal(folder, owner)) from None
-        if error.errno not in UNSUPPORTED:
-            raise
-        if _may_live(owner):
-            raise BadInput(f"{_refusal(folder, owner)}; if it has ended, remove {folder / LOCK}") from None
+    """Lock the file, or say who has it; children of an owner that died, who end with it, are waited for."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as error:
+            owner = _read_owner(descriptor)
+            if error.errno in (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK):
+                if not owner or _may_live(owner) or time.monotonic() > end:
+                    raise BadInput(_refusal(folder, owner)) from None
+                time.sleep(0.02)
+                continue
+            if error.errno not in UNSUPPORTED:
+                raise
+            if _may_live(owner):
+                raise BadInput(f"{_refusal(folder, owner)}; if it has ended, remove {folder / LOCK}") from None
+            return
 
 
 def _no_lock(path: Path) -> BrokenFile:
