@@ -11,7 +11,7 @@ from doxa_bench.faults.processes.shim import ERRORS
 class Disks:
     """A call that fails to write, and the same call again when there is room."""
 
-    asks = "full, broken and closed disks at every call that writes, half-way through it too; then the same call again"
+    asks = "full, broken and closed disks at calls that write, half-way through it too; then the same call again"
     share = 1.5
 
     def try_case(self, case: Case, workshop: Workshop) -> Outcome:

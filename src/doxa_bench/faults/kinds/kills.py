@@ -89,7 +89,7 @@ class Kills:
     """A kill, or several in a row, and the same call again."""
 
     share = 14.0
-    asks = "kills at every call that writes and at any moment; the same call goes on to the same bits"
+    asks = "kills at calls that write and at any moment; the same call goes on to the same bits"
 
     def try_case(self, case: Case, workshop: Workshop) -> Outcome:
         rng, outcome = case.rng(), Outcome()
