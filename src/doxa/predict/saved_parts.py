@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Likelihood, Posterior, Prior, Record
-from doxa.errors import BadInput, BrokenFile, DoxaError, shorten
+from doxa.errors import BadInput, BrokenFile, shorten
 from doxa.posteriors.mixture import Mixture, require_fit
 from doxa.posteriors.samples import Samples
 from doxa.predict.field_types import hints_of
 from doxa.predict.members import decode_member
 from doxa.storage import fields
 from doxa.storage.json_text import canonical_json, parse_object
-from doxa.storage.sealed import UNREADABLE
+from doxa.storage.sealed import explain_contents
 from doxa.weights.layout import LIKELIHOOD, Layout
 from doxa.weights.saved_layout import decode_layout
 
@@ -27,14 +27,8 @@ BUFFER = re.compile(r"buffers\.(0|[1-9][0-9]{0,9})\.(.+)", re.DOTALL)
 
 def decode_parts(path: str | PathLike[str], header: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, Any]:
     """What a belief is made of but its net; BrokenFile names the field that cannot be, whatever is wrong with it."""
-    try:
+    with explain_contents(path):
         return _decode(header, dict(tensors))
-    except DoxaError as error:
-        raise BrokenFile(f"{path}: {error}") from None
-    except KeyError as error:
-        raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: it has no {error}") from None
-    except (*UNREADABLE, IndexError, AttributeError) as error:
-        raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: {shorten(str(error), 300)}") from None
 
 
 def require_loadable(path: str | PathLike[str], header: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:

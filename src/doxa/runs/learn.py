@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import secrets
 import time
 from collections.abc import Callable
 from os import PathLike
@@ -38,6 +37,7 @@ from doxa.runs.manifest import (
 from doxa.runs.parsing import build_member, parse_literal
 from doxa.runs.plan import Plan
 from doxa.runs.training_data import TrainingData
+from doxa.storage.disk import temporary_path
 from doxa.storage.lock import folder_lock
 from doxa.training.fit import fit
 from doxa.training.threads import ROWS, limit_threads
@@ -107,7 +107,7 @@ def _save_belief(belief: Belief, folder: Path, sealed: Manifest | None, say: Cal
             return intact
         say(f"what was learned again has other bits than the {BELIEF} that was sealed, and takes its place")
         return set()
-    learned = folder / f".doxa-{secrets.token_hex(8)}"
+    learned = temporary_path(folder)
     try:
         belief.save(learned)
         is_same = FileDigest.of_file(learned) == FileDigest.of_file(folder / BELIEF)

@@ -13,6 +13,7 @@ from doxa.errors import BrokenFile, shorten
 from doxa.storage.disk import atomic_write, is_temporary
 from doxa.storage.json_text import has_seal, parse_json, read_bounded, to_sealed_bytes
 from doxa.storage.lock import LOCK
+from doxa.storage.reading import file_sha256
 
 MANIFEST = "manifest.json"
 RUN, BELIEF, TABLE, RESULT = "run.json", "belief.doxa", "table.doxa", "result.json"
@@ -21,7 +22,6 @@ PARTS = (*PREDICTING, RESULT)
 TRAINING, MEMBERS = "training", "members"  # folders of checkpoints, of a learner that is named and of auto
 KIND, VERSION = "doxa manifest", 1
 MEND = "restore it from a copy, or make it again by the same `doxa fit` with --resume"
-BLOCK = 2**20  # bytes
 RETRIES = 10  # of a reader, if parts are replaced one after the other as it reads
 
 
@@ -42,15 +42,7 @@ class FileDigest:
 
     @classmethod
     def of_file(cls, path: Path) -> FileDigest:
-        digest, size = hashlib.sha256(), 0
-        try:
-            with open(path, "rb") as file:
-                while block := file.read(BLOCK):
-                    digest.update(block)
-                    size += len(block)
-        except OSError as error:
-            raise BrokenFile(f"{path} cannot be read ({error.strerror or error}); check its permissions") from None
-        return cls(size, digest.hexdigest())
+        return cls(path.stat().st_size, file_sha256(path))
 
 
 @dataclass(frozen=True)

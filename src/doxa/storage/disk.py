@@ -23,7 +23,7 @@ def atomic_write(path: Path, mode: str = "w", keep_as: Path | None = None, **ope
 
     The file that was there is kept as `keep_as`, if that is given.
     """
-    temporary = path.with_name(f".doxa-{secrets.token_hex(8)}")
+    temporary = temporary_path(path.parent)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, mode.replace("w", "x"), **open_options) as file:
@@ -43,6 +43,11 @@ def atomic_write(path: Path, mode: str = "w", keep_as: Path | None = None, **ope
             raise
         reassurance = "; the file that was there is untouched" if path.exists() else ""
         raise BrokenFile(f"could not write {path}: {error.strerror or error}{reassurance}") from error
+
+
+def temporary_path(folder: Path) -> Path:
+    """A new name for a file that is to be moved to its place, or removed."""
+    return folder / f".doxa-{secrets.token_hex(8)}"
 
 
 def is_temporary(name: str) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -13,7 +14,7 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, BrokenFile, shorten
+from doxa.errors import BadInput, BrokenFile, DoxaError, shorten
 from doxa.storage import fields
 from doxa.storage.disk import atomic_write
 from doxa.storage.json_text import canonical_json, parse_object
@@ -27,6 +28,19 @@ VERSION = 1
 
 # What reading bytes that mean harm, or nothing, may come to.
 UNREADABLE = (ValueError, KeyError, TypeError, OverflowError, MemoryError, RecursionError, RuntimeError)
+
+
+@contextmanager
+def explain_contents(path: str | PathLike[str]) -> Iterator[None]:
+    """Say of a file whose seal holds, and whose contents cannot be, which field that is, whatever is wrong with it."""
+    try:
+        yield
+    except DoxaError as error:
+        raise BrokenFile(f"{path}: {error}") from None
+    except KeyError as error:
+        raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: it has no {error}") from None
+    except (*UNREADABLE, IndexError, AttributeError) as error:
+        raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: {shorten(str(error), 300)}") from None
 
 
 def write(

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.errors import BrokenFile, DoxaError, shorten
+from doxa.errors import shorten
 from doxa.search.episodes.observation_normalizer import ObservationNormalizer
 from doxa.storage import fields
 from doxa.storage.rows import are_finite
-from doxa.storage.sealed import UNREADABLE
+from doxa.storage.sealed import explain_contents
 from doxa.weights.layout import Layout
 from doxa.weights.saved_layout import decode_layout
 
@@ -40,14 +40,8 @@ class SavedPolicy:
 
 def decode_policy(path: str | PathLike[str], header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> SavedPolicy:
     """A policy's parts; BrokenFile names the field that cannot be, whatever is wrong with it."""
-    try:
+    with explain_contents(path):
         return _decode(header, dict(tensors))
-    except DoxaError as error:
-        raise BrokenFile(f"{path}: {error}") from None
-    except KeyError as error:
-        raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: it has no {error}") from None
-    except (*UNREADABLE, IndexError, AttributeError) as error:
-        raise BrokenFile(f"{path} is a Doxa file whose contents make no sense: {shorten(str(error), 300)}") from None
 
 
 def require_sound(weights: Mapping[str, Tensor], normalizers: Mapping[str, ObservationNormalizer | None]) -> None:
