@@ -48,6 +48,10 @@ class BrokenFile(DoxaError, OSError):
     """A file that cannot be read as what it should be, fetched or written."""
 
 
+class NewerFile(BrokenFile):
+    """A file that a newer Doxa wrote: nothing is wrong with it."""
+
+
 class Interrupted(DoxaError, KeyboardInterrupt):
     """Training was stopped by a signal, which `signal` numbers; `belief` holds what had been learned by then."""
 

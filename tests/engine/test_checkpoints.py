@@ -18,6 +18,7 @@ from torch import Tensor, nn
 import doxa
 from doxa import BadInput, BrokenFile, Diverged, Interrupted, learners, likelihoods, priors, search
 from doxa.engine.checkpoint import CHECKPOINT, PREVIOUS
+from doxa.errors import NewerFile
 from doxa.storage import sealed
 from doxa.terminal.interrupt import gentle_interrupt
 from for_locks import hold_lock
@@ -100,6 +101,19 @@ def test_a_damaged_checkpoint_is_not_kept_in_the_place_of_a_good_one(tmp_path: P
         fit(tmp_path, epochs=6, watch=interrupt_after(1), resume=True)
     assert (tmp_path / PREVIOUS).read_bytes() == good
     sealed.read(tmp_path / CHECKPOINT, "doxa.training")
+
+
+def test_a_checkpoint_of_a_newer_doxa_is_neither_passed_over_nor_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit(tmp_path)
+    with monkeypatch.context() as newer:
+        newer.setattr(sealed, "VERSION", sealed.VERSION + 1)
+        fit(tmp_path, epochs=5, resume=True)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    with pytest.raises(NewerFile, match="upgrade Doxa"):
+        fit(tmp_path, epochs=6, resume=True)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
 
 
 def test_settings_are_refused_by_the_newest_checkpoint_alone(tmp_path: Path) -> None:

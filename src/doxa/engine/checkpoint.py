@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from doxa import kernels as native
-from doxa.errors import BadInput, BrokenFile, Diverged
+from doxa.errors import BadInput, BrokenFile, Diverged, NewerFile
 from doxa.storage import sealed
 from doxa.storage.describe import describe
 from doxa.storage.lock import folder_lock
@@ -133,7 +134,8 @@ class Checkpointer:
             self._unpack(work, newest)
             self.newest_is_good = newest.name == CHECKPOINT
         except BrokenFile as error:
-            if not older:
+            # What is not damaged, and what a newer Doxa wrote, must not be passed over, nor written over.
+            if not older or isinstance(error, NewerFile) or not os.access(newest, os.R_OK):
                 raise
             try:
                 self._unpack(work, older[0])

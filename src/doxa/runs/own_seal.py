@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from safetensors import SafetensorError, safe_open
-
-from doxa.errors import BrokenFile
+from doxa.errors import BrokenFile, NewerFile
 from doxa.storage import sealed
 from doxa.storage.rows import blocks
 from doxa.storage.sample_store import SampleStore
@@ -27,25 +22,13 @@ def verify_store(path: Path) -> None:
 
 def verify_sealed(path: Path) -> None:
     """Read all of a `.doxa` file, whatever it holds; one that is damaged is BrokenFile."""
-    sealed.read(path, str(_header(path).get("format", "")))
+    sealed.read(path, None)
 
 
 def is_damaged(path: Path) -> bool:
     """Whether a checkpoint or a store is damaged; one that may not be read, or that a newer Doxa wrote, is not."""
     try:
         (verify_store if path.suffix == STORE_SUFFIX else verify_sealed)(path)
-    except BrokenFile:
-        version = _header(path).get("version")
-        is_newer = path.suffix != STORE_SUFFIX and isinstance(version, int) and version > sealed.VERSION
-        return os.access(path, os.R_OK) and not is_newer
+    except BrokenFile as error:
+        return os.access(path, os.R_OK) and not isinstance(error, NewerFile)
     return False
-
-
-def _header(path: Path) -> Mapping[str, Any]:
-    """What a file says that it holds; what is wrong with one that does not is said as it is read."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = json.loads(json.loads(file.metadata()["doxa"])["header"])
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        return {}
-    return header if isinstance(header, dict) else {}

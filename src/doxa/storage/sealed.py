@@ -14,7 +14,7 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
-from doxa.errors import BadInput, BrokenFile, DoxaError, shorten
+from doxa.errors import BadInput, BrokenFile, DoxaError, NewerFile, shorten
 from doxa.storage import fields
 from doxa.storage.disk import atomic_write
 from doxa.storage.json_text import canonical_json, parse_object
@@ -119,11 +119,13 @@ def _head(text: str, seal: str, tensors: Mapping[str, Any]) -> tuple[bytes, dict
     return head, {name: len(head) + offset for name, offset in offsets.items()}
 
 
-def read(path: str | PathLike[str], kind: str, sha256: str | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+def read(
+    path: str | PathLike[str], kind: str | None, sha256: str | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and tensors of a file, only if every byte is as it was written; rows that were streamed stay in it.
 
-    Where the SHA-256 of the whole file is known from elsewhere and given, that is compared, in the one pass in which
-    the file is read, and no other hash is taken.
+    Without a `kind` it may be of any. Where the SHA-256 of the whole file is known from elsewhere and given, that is
+    compared, in the one pass in which the file is read, and no other hash is taken.
     """
     path = Path(path)
     with open_file(path, "one written by Doxa") as file:
@@ -173,8 +175,8 @@ def _parse_metadata(path: Path, metadata: Mapping[str, str]) -> tuple[str, str]:
     return text, seal
 
 
-def _parse_header(path: Path, text: str, kind: str) -> dict[str, Any]:
-    """A header of this kind and of a version that is known."""
+def _parse_header(path: Path, text: str, kind: str | None) -> dict[str, Any]:
+    """A header of this kind, or of any, and of a version that is known."""
     try:
         header = parse_object(text)
         version, stored_kind = header["version"], header["format"]
@@ -185,8 +187,8 @@ def _parse_header(path: Path, text: str, kind: str) -> dict[str, Any]:
     except (KeyError, ValueError) as error:
         raise BrokenFile(f"{path} has a header that Doxa never writes ({error!r}); restore it from a copy") from None
     if version > VERSION:
-        raise BrokenFile(f"{path} has format version {version}; this Doxa reads up to {VERSION}: upgrade Doxa")
-    if stored_kind != kind:
+        raise NewerFile(f"{path} has format version {version}; this Doxa reads up to {VERSION}: upgrade Doxa")
+    if kind is not None and stored_kind != kind:
         raise BrokenFile(f"{path} holds a {shorten(stored_kind)}, not a {kind}: choose another file or folder")
     return header
 

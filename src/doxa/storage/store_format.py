@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from doxa.errors import BadInput, BrokenFile
+from doxa.errors import BadInput, BrokenFile, NewerFile
 
 MAGIC, VERSION = b"doxarows", 2
 HEADER_1 = struct.Struct("<8sI4sQ8sI")  # magic, version, dtype, columns, which store it is, CRC-32 of these
@@ -74,7 +74,7 @@ def parse_header(path: Path, header: bytes) -> StoreFormat:
         raise BrokenFile(f"{path} is not a store of rows written by Doxa, or is cut short")
     version = int.from_bytes(header[8:12], "little")
     if version > VERSION:
-        raise BrokenFile(f"{path} has store version {version}; this Doxa reads up to {VERSION}: upgrade Doxa")
+        raise NewerFile(f"{path} has store version {version}; this Doxa reads up to {VERSION}: upgrade Doxa")
     layout = HEADER_1 if version == 1 else HEADER
     fields = layout.unpack(header[: layout.size])
     if zlib.crc32(header[: layout.size - CHECKSUM.size]) != fields[-1]:
