@@ -15,7 +15,7 @@ from doxa_cli.attack import attack
 from doxa_cli.bench import bench
 from doxa_cli.demo import demo
 from doxa_cli.fit import fit
-from doxa_cli.interrupts import delay_interrupts_during_imports
+from doxa_cli.interrupts import raise_on_signals
 from doxa_cli.judge import judge
 from doxa_cli.plain_flags import PlainFlagsGroup
 from doxa_cli.predict import predict
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Not command.main: it would turn an interruption into an exit code without a word.
         terminal_width = width if width < NARROW else None
         with (
-            delay_interrupts_during_imports(),
+            raise_on_signals(),
             command.make_context("doxa", command_line, terminal_width=terminal_width) as context,
         ):
             command.invoke(context)

@@ -16,6 +16,7 @@ from doxa_cli.terminal import note, printable
 
 REFUSED, USAGE, FAULT, PIPE = 1, 2, 70, 141
 BY_SIGNAL, INTERRUPT = 128, 2  # what a signal's number is added to; that of Ctrl-C
+ENDED_BY = {129: "SIGHUP", 143: "SIGTERM"}
 # As torch says it, which has no error of its own for it on a CPU.
 NO_MEMORY = re.compile("can't allocate memory|not enough memory|out of memory|Storage size calculation overflowed")
 NO_FLOAT = re.compile(r"cannot be converted to type [\w:]+ without overflow")
@@ -55,6 +56,8 @@ def _report(error: BaseException) -> int:
     if isinstance(error, typer.Exit):
         return error.exit_code
     if isinstance(error, SystemExit):
+        if error.code in ENDED_BY:
+            _print_error(f"ended by {ENDED_BY[error.code]}")
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if isinstance(error, BrokenPipeError):
         silence(sys.stdout)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from doxa_cli.interrupts import delay_interrupts_during_imports
+from doxa.terminal.interrupt import gentle_interrupt
+from doxa_cli.interrupts import raise_on_signals
 
 ROOT = Path(__file__).parents[2]
 # As the installed script does it; the word says that Python itself has started.
@@ -57,6 +58,39 @@ def test_control_c_while_the_program_is_imported_is_one_line(after: float) -> No
     assert (process.returncode, err) == (130, "doxa: interrupted\n")
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("after", [0.05, 0.5, 1.5])
+def test_other_signals_end_any_command_in_one_line(number: int, code: int, after: float) -> None:
+    process = script("demo", "--out", "d")
+    time.sleep(after)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert err.splitlines()[-1].startswith(("doxa: ended by", "doxa: interrupted"))
+    assert "Traceback" not in err
+
+
+def test_what_learns_takes_them_for_requests() -> None:
+    with raise_on_signals(), gentle_interrupt() as stop:
+        signal.raise_signal(signal.SIGTERM)
+    assert stop.is_set()
+    assert stop.signal == signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_who_decides_about_a_signal_goes_on_doing_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN), signal.signal(signal.SIGTERM, lambda n, _: heard.append(n))
+    try:
+        with raise_on_signals():
+            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGHUP, before[0])
+        signal.signal(signal.SIGTERM, before[1])
+    assert heard == [signal.SIGTERM]
+
+
 @pytest.mark.parametrize("after", [0.0, 2.0, 5.0])
 def test_control_c_ends_the_demo_and_its_workers_in_one_line(after: float) -> None:
     process = script("demo", "--out", "d")
@@ -85,7 +119,7 @@ def _alive(group: int) -> bool:
 
 
 def _import_within(name: str) -> None:
-    with delay_interrupts_during_imports():
+    with raise_on_signals():
         importlib.import_module(name)
 
 

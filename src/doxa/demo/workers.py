@@ -31,7 +31,10 @@ def _ignore_interrupts() -> None:
 
 @contextmanager
 def delay_interrupts() -> Iterator[None]:
-    """Ctrl-C waits; processes started here never hear it, not even while they import what they need to be deaf."""
+    """Signals to end wait: a process that is half started would lose what it reads from this one.
+
+    Processes started here never hear Ctrl-C, not even while they import what they need to be deaf.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -39,13 +42,18 @@ def delay_interrupts() -> Iterator[None]:
     can_mask = hasattr(signal, "pthread_sigmask")  # a mask is inherited, a handler is not
     if can_mask:
         resource_tracker.ensure_running()  # started beside the first process, it would take the mask away
-    handler = signal.signal(signal.SIGINT, lambda number, frame: signals.append(number))
+    handlers = {
+        number: signal.signal(number, lambda number, frame: signals.append(number))
+        for number in (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+        if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None)
+    }
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if can_mask else set()
     try:
         yield
     finally:
         if can_mask:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     if signals:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signals[0])

@@ -55,4 +55,9 @@ def _signals() -> list[int]:
     # Torchrun's agent ends the ranks by SIGTERM when it has lost one: those that wait for it could not stop gently.
     others = () if "TORCHELASTIC_RUN_ID" in os.environ else (signal.SIGTERM,)
     others = (*others, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
-    return [signal.SIGINT, *(number for number in others if signal.getsignal(number) is signal.SIG_DFL)]
+    return [signal.SIGINT, *(number for number in others if _ends_the_process(signal.getsignal(number)))]
+
+
+def _ends_the_process(handler: Any) -> bool:
+    """Whether a signal would end it: by default, or as the command line says the same in words."""
+    return handler is signal.SIG_DFL or getattr(handler, "replaces_default", False)
