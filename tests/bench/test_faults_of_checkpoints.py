@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from doxa.engine.checkpoint import CHECKPOINT
 from doxa_bench.faults.contract import Outcome
 from doxa_bench.faults.kinds import damage, kills, signals
 from doxa_bench.faults.kinds.heard import Heard
-from doxa_bench.faults.processes.jobs import Job
+from doxa_bench.faults.processes.jobs import Ending, Job
 from doxa_bench.faults.workshop import LocalWorkshop
+from for_runs import learned
 
 
 def planted(flaw: str) -> kills.Task:
@@ -72,6 +74,21 @@ def test_signals_that_end_without_saving_are_counted(
         kills.judge_saved(planted(""), ending, folder, heard, outcome)
         signals.judge_exit(planted(""), ending, folder, number, heard, outcome)
     assert {problem for problem, _ in outcome.failures} - {"silent"} == ({problem} if problem else set())
+
+
+def test_a_console_may_die_of_a_signal_before_its_first_checkpoint_and_after_its_run_is_sealed(tmp_path: Path) -> None:
+    def lost() -> int:
+        outcome, ending = Outcome(), Ending(exit=-signal.SIGTERM)
+        signals.judge_exit(planted(""), ending, tmp_path, signal.SIGTERM, Heard(), outcome)
+        return [problem for problem, _ in outcome.failures].count("lost")
+
+    assert lost() == 0
+    run = tmp_path / "run" / "run"
+    learned(run)
+    assert list(tmp_path.rglob(CHECKPOINT))
+    assert lost() == 0
+    (run / "manifest.json").unlink()
+    assert lost() == 1
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import signal
 from pathlib import Path
 
 from doxa.engine.checkpoint import CHECKPOINT
+from doxa.errors import DoxaError
+from doxa.runs.check import check_run
 from doxa_bench.faults import work
 from doxa_bench.faults.contract import Case, Outcome, Workshop
 from doxa_bench.faults.kinds.heard import Heard
@@ -63,7 +65,7 @@ def judge_exit(
     """It ends as the signal says, with 128 and its number, and all that was done is saved.
 
     The signal itself may end it where there is nothing to save: before the first unit, and after the last is saved. A
-    console does not tell of its units: there it may until there is a checkpoint.
+    console does not tell of its units: there it may until there is a checkpoint, and again when its run is sealed.
     """
     code = ending.value["exit"] if isinstance(ending.value, dict) else ending.exit
     what = f"{task.name} ended with {code} after {number.name}"
@@ -73,7 +75,7 @@ def judge_exit(
         outcome.fail("silent", f"{what} without a word")
     elif code == -number:
         outcome.count("of these with nothing to save")
-        if not ending.saved and has_checkpoint_below(folder):
+        if not ending.saved and has_checkpoint_below(folder) and not is_sealed(folder / "run" / "run"):
             outcome.fail("lost", f"{what}, with a checkpoint and without a word")
     for words in heard.unsaved():
         outcome.fail("lost", f"{what}: {words}")
@@ -82,3 +84,11 @@ def judge_exit(
 def has_checkpoint_below(folder: Path) -> bool:
     """Whether any work in a folder was saved."""
     return any(folder.rglob(CHECKPOINT))
+
+
+def is_sealed(run: Path) -> bool:
+    """Whether a run came to its end, and is whole."""
+    try:
+        return check_run(run).state == "sealed"
+    except DoxaError:
+        return False
