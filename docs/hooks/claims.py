@@ -24,6 +24,7 @@ VERDICTS = {  # of one claim, and of several
     NOT_RUN: ("is not run yet", "are not run yet"),
 }
 WORST_FIRST = ("FAIL", NOT_RUN, "OPEN", "PASS")
+HEADLINE = "as run"  # the column that counts, where an artefact has it; the others stand beside it
 Row = Mapping[str, Any]  # a verdict, and the "artefact" it comes from
 
 
@@ -51,11 +52,18 @@ def all_verdict_rows(artefacts: Mapping[str, Artefact], results: Path) -> Iterat
 def tally(artefacts: Mapping[str, Artefact], results: Path) -> Counter[str]:
     """How many claims have each verdict; one that several artefacts judge holds where it holds in all of them."""
     verdicts: dict[str, set[str]] = {}
-    for row in all_verdict_rows(artefacts, results):
-        verdicts.setdefault(row["claim"], set()).add(row["verdict"])
+    for artefact in artefacts.values():
+        for row in headlines([*verdict_rows(artefact, load_result(artefact, results))]):
+            verdicts.setdefault(row["claim"], set()).add(row["verdict"])
     return Counter(
         next(verdict for verdict in WORST_FIRST if verdict in claim_verdicts) for claim_verdicts in verdicts.values()
     )
+
+
+def headlines(rows: Sequence[Row]) -> list[Row]:
+    """The rows of an artefact that its claims are counted by: those of the first column, where a claim has it."""
+    with_headline = {row["claim"] for row in rows if row.get("column") == HEADLINE}
+    return [row for row in rows if row["claim"] not in with_headline or row.get("column") == HEADLINE]
 
 
 def count_sentence(counts: Counter[str]) -> str:
@@ -95,11 +103,32 @@ def claim_order(claim: str) -> list[tuple[int, str]]:
 
 
 def _claim_cells(row: Row, page: str) -> list[str]:
-    small_print = "; ".join(each for each in (seeds_text(row["seeds"]), text(row["setting"])) if each)
-    measured_text = "–" if row["verdict"] == NOT_RUN else format_measured(row["value"], row["se"])
+    notes = (text(row.get("column", "")), seeds_text(row["seeds"]), text(row["setting"]), seeds_needed_text(row))
+    small_print = "; ".join(each for each in notes if each)
+    if "parts" in row:
+        measured_text = "; ".join(_evidence_text(name, part) for name, part in row["parts"].items())
+    else:
+        measured_text = "–" if row["verdict"] == NOT_RUN else format_measured(row["value"], row["se"])
     return [
         link_requirements(text(row["claim"]), page),
         badge(row["verdict"]),
         f"{text(row['words'])} <small>{text(row['criterion'])}</small>",
         f"{measured_text} <small>{small_print}</small>" if small_print else measured_text,
     ]
+
+
+def seeds_needed_text(row: Row) -> str:
+    """How many seeds would decide what is open."""
+    needed = [part["seeds_needed"] for part in row.get("parts", {}).values() if part["verdict"] == "OPEN"]
+    if not needed:
+        return ""
+    return f"about {max(needed)} seeds would decide it" if None not in needed else "no number of seeds in sight"
+
+
+def _evidence_text(name: str, part: Mapping[str, Any]) -> str:
+    """A part of a claim: its mean, the 95 % interval, and the border."""
+    interval_text = "" if part["low"] is None else f" [{format_measured(part['low'])}, {format_measured(part['high'])}]"
+    borders = " and ".join(f"{word} {format_measured(part[word])}" for word in ("above", "below") if word in part)
+    mean_text = "∞" if part["mean"] is None else format_measured(part["mean"])
+    mark = "" if part["verdict"] == "PASS" else f", {VERDICTS[part['verdict']][0]}"
+    return f"{text(name)}: {mean_text}{interval_text}, to lie {borders}{mark}"

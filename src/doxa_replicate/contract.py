@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from doxa_replicate.show import PageElement
-
-PASS = "PASS"
-FAIL = "FAIL"
-OPEN = "OPEN"
+from doxa_replicate.verdicts import FAIL as FAIL
+from doxa_replicate.verdicts import OPEN as OPEN
+from doxa_replicate.verdicts import PASS as PASS
+from doxa_replicate.verdicts import Evidence, combined
 
 Numbers = dict[str, Any]
 Verdict = dict[str, Any]
@@ -48,6 +48,22 @@ class Claim:
             "seeds": list(seeds),
             "setting": setting,
             "verdict": verdict,
+        }
+
+    def decide(
+        self, evidence: Mapping[str, Evidence], seeds: Sequence[int], column: str = "", setting: str = ""
+    ) -> Verdict:
+        """The claim held against numbers over seeds, part by part, in one column of an artefact."""
+        parts = {name: each.as_dict() for name, each in evidence.items()}
+        return {
+            "claim": self.name,
+            "words": self.statement,
+            "criterion": self.criterion,
+            "column": column,
+            "parts": parts,
+            "seeds": list(seeds),
+            "setting": setting,
+            "verdict": combined(part["verdict"] for part in parts.values()),
         }
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from doxa_replicate import TABLE, Artefact, Claim, ReplicationOptions, perform, write
 from doxa_replicate.show import Area, Chart, ChartLine, Dots, ImageGrid, ResultTable
+from doxa_replicate.verdicts import Evidence
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
@@ -156,6 +157,31 @@ def test_requirements_and_claims_lead_to_what_they_say(hook: Any, tmp_path: Path
     row = {**Claim("C-WU-3", "w", "c").judge(True, 1.0), "artefact": artefact.name}
     assert "| [C-WU-3](requirements.md#c-wu-3) |" in hook("claims").as_table([row], "replications.md")
     assert "| [C-WU-3](../../requirements.md#c-wu-3) |" in hook("claims").as_table([row], "replications/a/b.md")
+
+
+def test_the_headline_is_the_column_as_run(hook: Any, tmp_path: Path) -> None:
+    """The other columns are judged and shown, and a claim is counted by the first alone."""
+    claim = CLAIMS[0]
+
+    def run_columns(options: ReplicationOptions) -> dict[str, Any]:
+        columns = {"as written": [0.5, 0.4, 0.6], "as run": [-0.5, -0.4, -0.6], "chosen": [0.1, -0.2, 0.0]}
+        return {
+            "seeds": [0, 1, 2],
+            "verdicts": [
+                claim.decide({"a − b": Evidence(values, below=0.0)}, [0, 1, 2], column)
+                for column, values in columns.items()
+            ],
+        }
+
+    artefact = replace(MADE, run=run_columns, claims=(claim,), show=lambda result: ())
+    write(tmp_path, perform(artefact, ReplicationOptions(full=True)))
+    claims, table = hook("claims"), {artefact.name: artefact}
+    assert claims.tally(table, tmp_path) == Counter({"PASS": 1})
+    text = claims.as_table([*claims.all_verdict_rows(table, tmp_path)], "replications.md")
+    assert re.findall(r'<b class="verdict \w+">(.+?)</b>', text) == ["FAIL", "PASS", "OPEN"]
+    assert "a − b: −0.5 [−0.7484, −0.2516], to lie below 0 <small>as run; 3 seeds" in text
+    assert "to lie below 0, stays open" in text
+    assert re.search(r"chosen; 3 seeds; about \d+ seeds would decide it", text)
 
 
 def test_a_count_of_one_verdict_alone_is_a_sentence(hook: Any) -> None:
