@@ -136,7 +136,7 @@ def make_up_line(rng: random.Random) -> list[str]:
         given = {each for option in chosen for each in option.opts}
         line += [each for pair in SHORT_FIT.items() if pair[0] not in given for each in pair]
     if line[-1:] != ["--help"] and set(line) & {*LONG}:
-        line.insert(rng.randrange(len(name.split()), len(line) + 1), UNKNOWN)
+        line.insert(len(name.split()), UNKNOWN)  # elsewhere it may be taken for the value of an option
     return line
 
 
