@@ -328,6 +328,21 @@ def test_a_store_of_version_1_is_read_and_gone_on_with(tmp_path: Path) -> None:
     assert (len(store), store.torn) == (3, True)
 
 
+def test_a_store_that_takes_another_s_place_is_new_or_refused_in_words(
+    segmented: SampleStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", fail)
+        with pytest.raises(BrokenFile, match=r"could not write .*No space left"):
+            SampleStore.create(segmented.path, 3, replace=True)
+    assert len(segmented) == 7
+    fresh = SampleStore.create(segmented.path, 3, replace=True)
+    assert (len(fresh), fresh.columns) == (0, 3)
+
+
 def test_an_append_that_fails_leaves_what_was_there(segmented: SampleStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full: some bytes are written, then none."""
     whole, write = segmented.path.read_bytes(), sample_store._write_all

@@ -121,8 +121,7 @@ class ChainCollector:
             if fits and store.format.segment is not None:  # those of before were not sealed
                 store.truncate(0)
                 return store
-        path.unlink(missing_ok=True)
-        return SampleStore.create(path, self.columns, self.values.dtype)
+        return SampleStore.create(path, self.columns, self.values.dtype, replace=True)
 
     def _reopen_store(self, net: int) -> SampleStore:
         """The store that the checkpoint tells of, cut off where it ends there."""

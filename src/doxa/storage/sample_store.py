@@ -39,14 +39,18 @@ class SampleStore:
     verified: set[int] = field(default_factory=set, compare=False, repr=False)
 
     @classmethod
-    def create(cls, path: str | PathLike[str], columns: int, dtype: torch.dtype = torch.float32) -> SampleStore:
-        """A new store without rows."""
+    def create(
+        cls, path: str | PathLike[str], columns: int, dtype: torch.dtype = torch.float32, replace: bool = False
+    ) -> SampleStore:
+        """A new store without rows; with `replace`, in the place of whatever has its name."""
         columns = require_whole("columns", columns)
         store_format = StoreFormat(columns, dtype, secrets.token_bytes(8), segment_rows(columns, dtype))
         header = store_format.header()
         store = cls(Path(path).absolute(), store_format)
         try:
             store.path.parent.mkdir(parents=True, exist_ok=True)
+            if replace:
+                store.path.unlink(missing_ok=True)
             with open(store.path, "xb", buffering=0) as file:
                 _write_all(file, header)
                 os.fsync(file.fileno())
