@@ -71,11 +71,24 @@ def section(artefact: Artefact, result: Mapping[str, Any] | None) -> str:
         f"**{text(artefact.title)}.**",
         _part("What the document reports", reference(record["reference"])),
         _part("What was found", render_elements(artefact.show(result), anchor) if result else _not_run(artefact)),
-        _part("Claims", claims.as_table(rows, addresses.page(artefact)) if rows else ""),
+        _part("Claims", _join_parts(_judged_before(artefact, result), claims.as_table(rows, addresses.page(artefact))))
+        if rows
+        else "",
         _part("What was left open, and what was chosen", _list(record["left_open"])),
         _part("Where this is not what the document did", _list(record["departures"])),
         _part("How to run it again", f"```sh\n{command(artefact, result)}\n```"),
         stamp(artefact, result) if result else "",
+    )
+
+
+def _judged_before(artefact: Artefact, result: Mapping[str, Any] | None) -> str:
+    """A word where a kept result was judged by criteria that are no longer an artefact's own."""
+    criteria = {claim.criterion for claim in artefact.claims}
+    if result is None or all(verdict["criterion"] in criteria for verdict in result["verdicts"]):
+        return ""
+    return (
+        "*This result is older than the way in which Doxa runs and judges it today: its verdicts are by the criteria "
+        "that stand here, and the command below makes it anew.*"
     )
 
 

@@ -186,6 +186,14 @@ def test_the_headline_is_the_column_as_run(hook: Any, tmp_path: Path) -> None:
     assert re.search(r"chosen; 3 seeds; about \d+ seeds would decide it", text)
 
 
+def test_a_result_that_was_judged_otherwise_says_so(hook: Any, full_results: Path) -> None:
+    stricter = replace(MADE, claims=(*CLAIMS[:2], replace(CLAIMS[2], criterion="some")))
+    page = "replications/weight-uncertainty/regression.md"
+    for artefact, is_older in ((MADE, False), (stricter, True)):
+        text = hook("replications").pages({MADE.name: artefact}, full_results)[page]
+        assert ("This result is older" in text) == is_older
+
+
 def test_a_count_of_one_verdict_alone_is_a_sentence(hook: Any) -> None:
     count_sentence = hook("claims").count_sentence
     assert count_sentence(Counter({"PASS": 3})) == "Of 3 claims 3 hold."
