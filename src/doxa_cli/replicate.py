@@ -84,12 +84,28 @@ def _show(result: dict[str, Any]) -> None:
         print_line()
         print_paragraph(f"{verdict['claim']} {verdict['verdict']}: {verdict['words']}.")
         print_paragraph(f"criterion: {verdict['criterion']}", first="  ")
-        print_paragraph(
-            f"found: {_format_value(verdict['value'])}{_error_text(verdict)} ({verdict['setting']})", first="  "
-        )
+        for line in _found_lines(verdict):
+            print_paragraph(f"found: {line}", first="  ")
     if not result["verdicts"]:
         print_paragraph("No claim rests on it; --json or --out has its numbers.", rest="")
     print_line()
+
+
+def _found_lines(verdict: dict[str, Any]) -> list[str]:
+    """What was measured: one number, or a mean with its 95 % interval for each part of a claim."""
+    if "parts" not in verdict:
+        return [f"{_format_value(verdict['value'])}{_error_text(verdict)} ({verdict['setting']})"]
+    notes = "; ".join(filter(None, (verdict["column"], verdict["setting"])))
+    return [
+        f"{name}: {_format_value(part['mean'])}{_interval_text(part)}, {part['verdict']} ({notes})"
+        for name, part in verdict["parts"].items()
+    ]
+
+
+def _interval_text(part: dict[str, Any]) -> str:
+    borders = " and ".join(f"{word} {_format_value(part[word])}" for word in ("above", "below") if word in part)
+    interval = "" if part["low"] is None else f" [{_format_value(part['low'])}, {_format_value(part['high'])}]"
+    return f"{interval}, to lie {borders}"
 
 
 def _error_text(verdict: dict[str, Any]) -> str:
