@@ -5,17 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from scipy import stats
 from torch import nn
 
 import doxa
 from doxa.predict.belief import Belief
 from doxa_replicate import ReplicationOptions
 from doxa_replicate.weight_uncertainty.digits import pruning
-from doxa_replicate.weight_uncertainty.digits.trainings import cells
+from doxa_replicate.weight_uncertainty.digits.trainings import cells, models
 from doxa_replicate.weight_uncertainty.digits.trainings.attacks import gradient_signs
-from doxa_replicate.weight_uncertainty.digits.trainings.cells import FRACTIONS, predicting_belief, weight_statistics
+from doxa_replicate.weight_uncertainty.digits.trainings.judging import predicting_belief, reliability_as_drawn
+from doxa_replicate.weight_uncertainty.digits.trainings.weights import kernel_density, weight_statistics
 
 
 def train_belief(net: nn.Module, learner: Any, epochs: int = 1) -> Belief:
@@ -49,16 +52,46 @@ def test_attacks_know_which_way_is_up_from_a_net_that_is_all_but_certain() -> No
     assert torch.equal(gradient_signs(belief, x, y, 1), -torch.ones(1, 6))
 
 
-@pytest.mark.parametrize(
-    ("half", "whole", "holds"),
-    [(0.9, 0.95, True), (0.95, 0.9, False), (0.95, 0.95, False), (FRACTIONS[-1],) * 2 + (None,)],
-)
-def test_longer_training_is_judged_only_where_pruning_went_far_enough(half: float, whole: float, holds: Any) -> None:
-    """The mean of three equal numbers is not always that number."""
-    assert (
-        pruning.longer_is_safer([{"half": [0.5] * 3, "all": [0.6] * 3}, {"half": [half] * 3, "all": [whole] * 3}])
-        is holds
-    )
+def test_scores_are_sorted_by_the_whole_part_of_ten_times_each_and_one_stands_apart() -> None:
+    p = torch.tensor([[1.0, 0.0, 0.0], [0.95, 0.05, 0.0], [0.12, 0.33, 0.55]])
+    drawn = reliability_as_drawn(p, torch.tensor([0, 1, 2]))
+    assert drawn["count"] == [4, 1, 0, 1, 0, 1, 0, 0, 0, 1, 1]
+    assert drawn["accuracy"][10] == 1.0
+    assert drawn["accuracy"][9] == 0.0
+    assert drawn["accuracy"][0] == 0.25
+    assert drawn["confidence"][5] == pytest.approx(0.55)
+    assert sum(drawn["count"]) == p.numel()
+
+
+def test_kernel_densities_are_those_of_scipy() -> None:
+    """Cut off at ±0.3, with the bandwidth of all weights."""
+    draws = [torch.randn(4000, generator=torch.Generator().manual_seed(k)) * (0.05 + 0.1 * k) for k in range(2)]
+    ours = kernel_density(draws)
+    weights = torch.cat(draws).double().numpy()
+    expected = stats.gaussian_kde(weights)
+    low, high, pieces = ours["edges"]
+    borders = np.linspace(low, high, pieces + 1)
+    middles = (borders[1:] + borders[:-1]) / 2
+    inner = np.abs(middles) < 0.2
+    assert np.asarray(ours["density"])[inner] == pytest.approx(expected(middles[inner]), rel=0.01)
+    assert ours["peak"] == pytest.approx(float(expected(np.linspace(-0.3, 0.3, 2001)).max()), rel=0.01)
+
+
+def test_slopes_taken_at_draws_are_on_average_the_closed_ones() -> None:
+    """A Gaussian as a mixture of two that are one: the authors estimate the KL at the weights that are drawn."""
+    model = models.MODELS["gaussian"]
+    w = torch.linspace(-3, 3, 13, dtype=torch.float64)
+    closed, at_draws = model.build_prior(), model.build_prior(at_draws=True)
+    assert type(at_draws) is not type(closed)
+    assert torch.allclose(at_draws.grad_log_prob(w), closed.grad_log_prob(w), atol=1e-5)
+    assert torch.allclose(at_draws.log_prob(w), closed.log_prob(w), atol=1e-5)
+
+
+def test_the_authors_split_and_slopes_are_in_the_learner_as_run_alone() -> None:
+    as_run, as_written = (models._learner(models.MODELS["gaussian"], r) for r in (models.AS_RUN, models.AS_WRITTEN))
+    assert as_run.kl_weight == doxa.kl_weights.geometric()
+    assert as_written.kl_weight == doxa.kl_weights.uniform()
+    assert as_run.samples == as_written.samples == 2
 
 
 @pytest.mark.parametrize(

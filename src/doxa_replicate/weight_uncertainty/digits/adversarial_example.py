@@ -8,8 +8,11 @@ from typing import Any
 from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
 from doxa_replicate.parts import cached_part
 from doxa_replicate.show import ImageGrid, PageElement
-from doxa_replicate.weight_uncertainty.digits.trainings.attacks import attacked_images, train_attacker
-from doxa_replicate.weight_uncertainty.digits.trainings.cells import attack_directions
+from doxa_replicate.weight_uncertainty.digits.trainings.attacks import (
+    attack_directions,
+    attacked_images,
+    train_attacker,
+)
 from doxa_replicate.weight_uncertainty.digits.trainings.rows import load_digits
 
 RADII = (0.0, 0.05, 0.1, 0.2, 0.3)

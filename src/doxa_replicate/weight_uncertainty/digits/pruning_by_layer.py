@@ -7,47 +7,56 @@ from typing import Any
 
 import numpy as np
 
-from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.columns import AS_RUN, AS_WRITTEN
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions, Verdict
 from doxa_replicate.over_seeds import mean
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
-from doxa_replicate.weight_uncertainty.digits.trainings.cells import FRACTIONS, Cell, cells
+from doxa_replicate.verdicts import paired
 from doxa_replicate.weight_uncertainty.digits.trainings.choice import cells_by_column
+from doxa_replicate.weight_uncertainty.digits.trainings.judging import FRACTIONS, Cell
 
 LAYER_NAMES = ("first", "second", "output")
+# Shares pruned of the first, second and output layer of the authors' net of 1,200 units, in per cent.
+DOCUMENT_SHARES = {0.5: (52.0, 49.0, 12.2), 0.75: (71.9, 77.5, 27.5), 0.9: (85.7, 93.2, 45.3), 0.95: (91.7, 97.5, 56.4)}
 OUTPUT_PRUNED_LEAST = Claim(
     "C-WU-19",
     "The output layer has the highest signal-to-noise ratio, and is pruned least",
-    "mean |mean| / scale ranks the output layer first, and its share pruned is the lowest at 75 % and at 95 %",
+    "mean |mean| / scale of the output layer less that of each other layer: above 0; its share pruned at 75 % and at "
+    "95 % less that of each other layer: below 0",
 )
 
 
 def run(options: ReplicationOptions) -> Numbers:
-    statistics_by_column = {
-        column: layer_statistics(cells_by_model["gaussian"])
-        for column, cells_by_model in cells_by_column(options, ["gaussian"]).items()
-    }
-    gaussian_cells = cells(options, "gaussian", 1200)
-    seeds, as_written = [cell["seed"] for cell in gaussian_cells], statistics_by_column["as written"]
-    signal_to_noise, shares = as_written["signal_to_noise"], as_written["shares"]
-    least_pruned = [min(shares, key=lambda layer: shares[layer][FRACTIONS.index(f)]) for f in (0.75, 0.95)]
+    gaussian_cells = {column: each["gaussian"] for column, each in cells_by_column(options, ["gaussian"]).items()}
+    seeds = [cell["seed"] for cell in gaussian_cells[AS_RUN]]
     return {
         "settings": {"units": 1200, "prior": "N(0, 1)"},
         "seeds": seeds,
         "fractions": FRACTIONS,
-        "columns": statistics_by_column,
-        "halfway": pruned_by_layer([cell["halfway"] for cell in gaussian_cells]),
-        "verdicts": [
-            OUTPUT_PRUNED_LEAST.judge(
-                max(signal_to_noise, key=lambda layer: signal_to_noise[layer]) == "output"
-                and all(layer == "output" for layer in least_pruned),
-                {f"signal-to-noise, {layer}": v for layer, v in signal_to_noise.items()}
-                | {f"pruned at 95 %, {layer}": v[FRACTIONS.index(0.95)] for layer, v in shares.items()},
-                None,
-                seeds,
-                "as written, prior N(0, 1), 1,200 units",
-            )
-        ],
+        "columns": {column: layer_statistics(each) for column, each in gaussian_cells.items()},
+        "halfway_by_column": {
+            column: pruned_by_layer([cell["halfway"]["pruned"] for cell in each])
+            for column, each in gaussian_cells.items()
+        },
+        "verdicts": [_judge(each, seeds, column) for column, each in gaussian_cells.items()],
     }
+
+
+def _judge(model_cells: Sequence[Cell], seeds: Sequence[int], column: str) -> Verdict:
+    slots = list(model_cells[0]["weights"]["layers"])
+    signal = {slot: [cell["weights"]["layers"][slot]["signal_to_noise"] for cell in model_cells] for slot in slots}
+    evidence = {
+        f"signal-to-noise, output less {layer}": paired(signal[slots[-1]], signal[slot], above=0.0)
+        for layer, slot in zip(LAYER_NAMES[:-1], slots, strict=False)
+    }
+    for fraction in (0.75, 0.95):
+        k = FRACTIONS.index(fraction)
+        shares = {slot: [cell["pruned"]["shares"][slot][k] for cell in model_cells] for slot in slots}
+        evidence |= {
+            f"{100 * fraction:g} % pruned, output less {layer}": paired(shares[slots[-1]], shares[slot], below=0.0)
+            for layer, slot in zip(LAYER_NAMES[:-1], slots, strict=False)
+        }
+    return OUTPUT_PRUNED_LEAST.decide(evidence, seeds, column, "prior N(0, 1), 1,200 units")
 
 
 def layer_statistics(model_cells: Sequence[Cell]) -> dict[str, Any]:
@@ -89,19 +98,34 @@ def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
         for column, statistics in numbers["columns"].items()
         for chart in _charts(column, statistics, numbers["fractions"])
     ]
-    per_cent = [100 * f for f in numbers["fractions"]]
-    halfway_lines = [
-        ChartLine(f"{layer} layer", per_cent, [100 * v for v in shares]) for layer, shares in numbers["halfway"].items()
+    halfway = numbers.get("halfway_by_column") or {AS_WRITTEN: numbers["halfway"]}
+    halfway_charts = [_halfway_chart(column, shares, numbers["fractions"]) for column, shares in halfway.items()]
+    table = ResultTable("By layer", headers, rows, text_columns=2)
+    return [*charts, *halfway_charts, *_beside_document(numbers), table]
+
+
+def _halfway_chart(column: str, by_layer: Mapping[str, Sequence[float]], fractions: Sequence[float]) -> Chart:
+    per_cent = [100 * f for f in fractions]
+    lines = [ChartLine(f"{layer} layer", per_cent, [100 * v for v in shares]) for layer, shares in by_layer.items()]
+    title = f"What layers lose after half of the epochs, {column}"
+    return Chart(title, "The same nets on their way.", "pruned of all, %", "pruned of the layer, %", lines)
+
+
+def _beside_document(numbers: Mapping[str, Any]) -> list[ResultTable]:
+    """The shares of the authors' net, and of ours."""
+    if AS_RUN not in numbers["columns"]:
+        return []
+    shares, fractions = numbers["columns"][AS_RUN]["shares"], list(numbers["fractions"])
+    rows = [
+        [f"{100 * fraction:g} %", who, *(f"{value:.1f}" for value in values)]
+        for fraction, document in DOCUMENT_SHARES.items()
+        for who, values in (
+            ("document", document),
+            ("here", [100 * shares[layer][fractions.index(fraction)] for layer in LAYER_NAMES]),
+        )
     ]
-    caption = "The same nets on their way, as written: 300 of 600 epochs."
-    halfway_chart = Chart(
-        "What layers lose after half of the epochs",
-        caption,
-        "pruned of all, %",
-        "pruned of the layer, %",
-        halfway_lines,
-    )
-    return [*charts, halfway_chart, ResultTable("By layer", headers, rows, text_columns=2)]
+    headers = ("pruned of all", "", *(f"{layer} layer, %" for layer in LAYER_NAMES))
+    return [ResultTable("Beside the authors' net, as run", headers, rows, text_columns=2)]
 
 
 def _charts(column: str, statistics: Mapping[str, Any], fractions: Sequence[float]) -> list[Chart]:

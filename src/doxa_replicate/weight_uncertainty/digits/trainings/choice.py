@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import doxa
+from doxa_replicate.columns import AS_RUN, AS_WRITTEN, CHOSEN
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.parts import cached_part
-from doxa_replicate.weight_uncertainty.digits.trainings.cells import Cell, cells, class_probabilities, scores
+from doxa_replicate.weight_uncertainty.digits.trainings.cells import cells, cells_as_run
+from doxa_replicate.weight_uncertainty.digits.trainings.judging import Cell, class_probabilities, scores
 from doxa_replicate.weight_uncertainty.digits.trainings.mixtures import best_mixture
 from doxa_replicate.weight_uncertainty.digits.trainings.models import (
     BATCH,
-    CHOSEN_COLUMN,
+    CHOSEN_PART,
     MODELS,
     WIDTHS,
     DigitModel,
@@ -29,29 +32,55 @@ from doxa_replicate.weight_uncertainty.digits.trainings.models import (
 from doxa_replicate.weight_uncertainty.digits.trainings.rows import load_digits
 
 CHOICE_SEED = 100  # of the nets that are chosen by, none that is reported
-KL_WEIGHTS, SCALES = (1.0, 0.3, 0.1, 0.03), (0.01, 0.03)
-EPOCHS = {"believes": (30, 100), "plain": (5, 20, 100), "dropout": (50, 100, 200)}
+KL_WEIGHTS, SCALES, BELIEF_EPOCHS = (1.0, 0.3, 0.1, 0.03, 0.01), (0.01, 0.03, 0.06, 0.1), (30, 100, 200)
+GEOMETRIC_RATES, GEOMETRIC_EPOCHS = (5e-4, 1e-3, 2e-3), (50, 100, 200)
+POINT_EPOCHS = {"plain": (1, 2, 5, 20, 100), "dropout": (5, 10, 20, 50, 100, 200)}
 
 
 def candidate_recipes(options: ReplicationOptions, name: str, width: int) -> list[TrainingRecipe]:
-    """What is tried: KL weight, start and length for beliefs, with local noise; when to stop for point estimates.
+    """What is tried: two splits of the KL for beliefs, each with knobs of its own; when to stop for point estimates.
 
-    Start and length are chosen with the narrowest nets, and taken over by the others.
+    With even shares and local noise: the KL's weight, the scale at the start and the length. With halving shares: the
+    rate and the length, by which the scales grow, and the noise. Start and length with even shares are chosen with the
+    narrowest nets, and taken over by the others.
     """
-    model = MODELS[name]
-    if not model.is_belief:
-        return [
-            TrainingRecipe(epochs, 1e-3, cosine=True) for epochs in EPOCHS["dropout" if model.dropout_rate else "plain"]
-        ]
-    pairs = [(epochs, scale) for epochs in EPOCHS["believes"] for scale in SCALES]
+    if name in POINT_EPOCHS:
+        return [TrainingRecipe(epochs, 1e-3, cosine=True) for epochs in POINT_EPOCHS[name]]
+    return [*_even_recipes(options, name, width), *_halving_recipes()]
+
+
+def _even_recipes(options: ReplicationOptions, name: str, width: int) -> list[TrainingRecipe]:
+    pairs = list(product(BELIEF_EPOCHS, SCALES))
     if width > WIDTHS[0]:
-        best = candidate_recipes(options, name, WIDTHS[0])[choose_recipe(options, name, WIDTHS[0])["best"]]
-        pairs = [(best.epochs, best.scale)]
+        choice = choose_recipe(options, name, WIDTHS[0])
+        best = min((row for row in choice["tried"] if not row["geometric"]), key=lambda row: row["nll"])
+        pairs = [(best["epochs"], best["scale"])]
     return [
         TrainingRecipe(epochs, 1e-3, cosine=True, samples=1, local=True, kl_weight=weight, scale=scale)
         for weight in KL_WEIGHTS
         for epochs, scale in pairs
     ]
+
+
+def _halving_recipes() -> list[TrainingRecipe]:
+    return [
+        TrainingRecipe(epochs, lr, cosine=True, samples=samples, local=local, geometric=True)
+        for epochs in GEOMETRIC_EPOCHS
+        for lr in GEOMETRIC_RATES
+        for local, samples in ((True, 1), (False, 2))
+    ]
+
+
+def knobs_at_edge(choice: Mapping[str, Any]) -> list[str]:
+    """The knobs whose chosen value is the least or the greatest of those tried with the same split of the KL."""
+    best = choice["tried"][choice["best"]]
+    family = [row for row in choice["tried"] if row.get("geometric") == best.get("geometric")]
+    at_edge = []
+    for knob in ("epochs", "lr", "kl_weight", "scale"):
+        values = {row[knob] for row in family if row[knob] is not None}
+        if len(values) > 1 and best[knob] in (min(values), max(values)):
+            at_edge.append(knob)
+    return at_edge
 
 
 def chosen_model(options: ReplicationOptions, name: str) -> DigitModel:
@@ -122,15 +151,16 @@ def chosen_cells(options: ReplicationOptions, name: str, width: int) -> list[Cel
     """The cells of a model at a width, by the recipe that was chosen, learned from all training rows."""
     best = choose_recipe(options, name, width)["best"]
     return cells(
-        options, name, width, candidate_recipes(options, name, width)[best], CHOSEN_COLUMN, chosen_model(options, name)
+        options, name, width, candidate_recipes(options, name, width)[best], CHOSEN_PART, chosen_model(options, name)
     )
 
 
 def cells_by_column(
     options: ReplicationOptions, names: Sequence[str], width: int = WIDTHS[-1]
 ) -> dict[str, dict[str, list[Cell]]]:
-    """The cells of some models in both columns."""
+    """The cells of some models in all columns."""
     return {
-        "as written": {name: cells(options, name, width) for name in names},
-        "chosen": {name: chosen_cells(options, name, width) for name in names},
+        AS_RUN: {name: cells_as_run(options, name, width) for name in names},
+        AS_WRITTEN: {name: cells(options, name, width) for name in names},
+        CHOSEN: {name: chosen_cells(options, name, width) for name in names},
     }

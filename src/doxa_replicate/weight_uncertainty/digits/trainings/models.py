@@ -12,11 +12,13 @@ import doxa
 from doxa.contracts import Prior
 from doxa.engine.contracts import Learner
 from doxa_replicate.contract import ReplicationOptions
+from doxa_replicate.weight_uncertainty.last_minibatch import RecordsLastLoss
 
 WIDTHS = (400, 800, 1200)
 QUICK_WIDTHS = {400: 24, 800: 32, 1200: 40}
-BATCH, PREDICTION_DRAWS = 128, 50
-WRITTEN_COLUMN, CHOSEN_COLUMN = "written", "chosen"  # the columns
+BATCH, MINIBATCHES, PREDICTION_DRAWS = 128, 468, 50
+AUTHORS_DRAWS = 10  # the authors' draws for every score, called 50 in the document
+RUN_PART, WRITTEN_PART, CHOSEN_PART = "run", "written", "chosen"  # parts of the columns
 MEAN_START, RHO_START = (-0.2, 0.2), (-5.0, -4.0)
 BEST_MIXTURE = (0.5, 0, 7)  # share, −log σ₁, −log σ₂: the document's best
 
@@ -34,13 +36,17 @@ class DigitModel:
     def is_belief(self) -> bool:
         return self.prior is not None
 
-    def build_prior(self) -> Prior:
+    def build_prior(self, at_draws: bool = False) -> Prior:
+        """Its prior; a Gaussian whose slopes are to be taken at the draws is a mixture of two that are one."""
         assert self.prior is not None
-        prior: Prior = getattr(doxa.priors, self.prior[0])(*self.prior[1:])
+        name, *arguments = self.prior
+        if at_draws and name == "gaussian":
+            name, arguments = "scale_mixture", [0.5, *arguments, arguments[0] * (1 - 1e-6)]
+        prior: Prior = getattr(doxa.priors, name)(*arguments)
         return prior
 
 
-def mixture_prior(share: float, wide: int, narrow: int) -> tuple[Any, ...]:
+def mixture_prior(share: float, wide: float, narrow: float) -> tuple[Any, ...]:
     return "scale_mixture", share, math.exp(-wide), math.exp(-narrow)
 
 
@@ -58,6 +64,7 @@ MODELS = {
 TABLE_MODELS = ("gaussian", "mixture", "plain", "dropout")  # the rows of table 3, at each width
 COMPARED_MODELS = ("plain", "dropout", "gaussian")  # those that figures 16, 18, 19 and 22 set side by side
 NARROW_PRIORS = ("narrow-6", "narrow-7", "narrow-8")
+POINT_MODELS = ("plain", "dropout")
 
 
 def narrow_priors(width: int) -> tuple[str, ...]:
@@ -65,19 +72,14 @@ def narrow_priors(width: int) -> tuple[str, ...]:
     return NARROW_PRIORS if width == WIDTHS[0] else NARROW_PRIORS[:1]
 
 
-def fleet_models(name: str, width: int, column: str) -> tuple[str, ...]:
-    """The models that are trained with one: those of the same kind of prior, for the price of a few."""
-    return (
-        ("gaussian", *narrow_priors(width))
-        if column == WRITTEN_COLUMN and name in ("gaussian", *NARROW_PRIORS)
-        else (name,)
-    )
+def fleet_models(name: str, width: int) -> tuple[str, ...]:
+    """The models that are trained with one: narrow priors together, for the price of a few."""
+    return narrow_priors(width) if name in NARROW_PRIORS else (name,)
 
 
-def seeds_of(options: ReplicationOptions, name: str, width: int) -> list[int]:
-    """All seeds of table 3's rows; the narrow priors have one where nets are wide."""
-    all_seeds = options.seed_list(1, 3)
-    return all_seeds[:1] if name in NARROW_PRIORS and width > WIDTHS[0] else all_seeds
+def seeds_of(options: ReplicationOptions) -> list[int]:
+    """The seeds of every net that is reported."""
+    return options.seed_list(1, 5)
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class TrainingRecipe:
     samples: int = 2
     local: bool = False
     kl_weight: float = 1.0
+    geometric: bool = False  # the KL's split over minibatches: halving from one to the next, or even
+    at_draws: bool = False  # the KL's slopes: at the draws, or in closed form where there is one
     scale: float | None = None  # at the start, with means as torch starts them; None as the document starts both
 
     def as_dict(self) -> dict[str, Any]:
@@ -97,6 +101,8 @@ class TrainingRecipe:
 
 
 AS_WRITTEN = TrainingRecipe(epochs=600, lr=1e-4)
+AS_RUN = replace(AS_WRITTEN, geometric=True, at_draws=True)
+HALF_OF_EPOCHS = 300  # after which the authors stored other nets: the plain ones of 400 and 800 units ended there
 QUICK_EPOCHS = 4  # epochs, whatever the recipe
 
 
@@ -121,17 +127,23 @@ def start_net(options: ReplicationOptions, width: int, seed: int) -> Any:
 
 
 def build_learner(model: DigitModel, recipe: TrainingRecipe) -> Learner:
+    """What learns a model by a recipe; its record tells the loss of each epoch's last minibatch."""
+    return RecordsLastLoss(_learner(model, recipe))
+
+
+def _learner(model: DigitModel, recipe: TrainingRecipe) -> Learner:
     if not model.is_belief:
         return doxa.learners.dropout(model.dropout_rate) if model.dropout_rate else doxa.learners.point()
-    posterior_family = doxa.posteriors.mean_field
+    mean_field = doxa.posteriors.mean_field
+    split = doxa.kl_weights.geometric() if recipe.geometric else doxa.kl_weights.uniform()
     return doxa.learners.variational(
-        model.build_prior(),
+        model.build_prior(recipe.at_draws),
         doxa.noise.local if recipe.local else doxa.noise.shared,
         samples=recipe.samples,
-        posterior=posterior_family(rho=RHO_START, mean=MEAN_START)
+        posterior=mean_field(rho=RHO_START, mean=MEAN_START)
         if recipe.scale is None
-        else posterior_family(scale=recipe.scale),
-        kl_weight=doxa.kl_weights.tempered(recipe.kl_weight),
+        else mean_field(scale=recipe.scale),
+        kl_weight=split if recipe.kl_weight == 1 else doxa.kl_weights.tempered(recipe.kl_weight, split),
     )
 
 
