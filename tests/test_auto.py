@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import doxa
-from doxa.auto import best_noise, by_fan_in, choose, folds
+from doxa import kl_weights
+from doxa.auto import KL_WEIGHTS, best_noise, by_fan_in, choose, folds
+from doxa.auto.kl_candidates import build_schedule
 from doxa.errors import BadInput
 from doxa.posteriors.mixture import Mixture
 from doxa.random.keys import normal
@@ -129,6 +132,45 @@ def test_a_choice_repeats_and_goes_on_where_it_was_stopped(
     for a, b in zip(once.belief.posterior.members, after.belief.posterior.members, strict=True):
         assert torch.equal(a.mean, b.mean)
     assert once.noise == after.noise
+
+
+def test_a_kl_weight_is_a_number_a_name_or_a_schedule(line: tuple[torch.Tensor, torch.Tensor]) -> None:
+    x, y = line
+    net = lambda: doxa.nets.mlp(1, (8,), 1)  # noqa: E731
+    again = {"classes": False, "epochs": 3, "members": 2, "batch_size": 24}
+    named = choose(net, x, y, kl_weights=("geometric",), **again)
+    built = choose(net, x, y, kl_weights=(doxa.kl_weights.geometric(),), **again)
+    assert named.kl_weight == "geometric"
+    assert built.kl_weight == doxa.kl_weights.geometric()
+    for belief in (named.belief, built.belief):
+        assert isinstance(belief.posterior, Mixture)
+    assert torch.equal(named.belief.posterior.members[1].mean, built.belief.posterior.members[1].mean)
+    even = choose(net, x, y, kl_weights=(1.0,), **again)
+    assert not torch.equal(named.belief.posterior.members[0].rho, even.belief.posterior.members[0].rho)
+
+
+def test_halving_shares_are_among_the_kl_weights_tried() -> None:
+    assert "geometric" in KL_WEIGHTS
+    assert {kl_weights.tempered(w) if isinstance(w, float) else build_schedule(w) for w in KL_WEIGHTS} >= {
+        kl_weights.geometric(),
+        kl_weights.tempered(1.0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (("geometrc",), "did you mean 'geometric'"),
+        (("tempered",), "cannot do without arguments"),
+        ((0.0,), "positive, finite number"),
+        (([1.0],), "positive, finite number"),
+        ("geometric", "at least one weight"),
+    ],
+)
+def test_what_is_no_kl_weight_is_refused(weights: Any, message: str) -> None:
+    x = torch.zeros(5, 1)
+    with pytest.raises(BadInput, match=message):
+        choose(lambda: doxa.nets.mlp(1, (8,), 1), x, x, classes=False, kl_weights=weights)
 
 
 @pytest.mark.parametrize("members", [1, 5, 8])

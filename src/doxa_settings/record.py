@@ -147,9 +147,9 @@ class LearningSettings:
         None,
         "WEIGHT",
         "Weigh the KL term by a number or a schedule",
-        ", as in annealed:5; auto tries several numbers, as in 1,0.1",
+        ", as in annealed:5; auto tries several, as in 1,0.1,geometric",
         panel=TRAINING,
-        default_text="0.1; auto: 1,0.1,0.01",
+        default_text="0.1; auto: 1,0.1,0.01,geometric",
     )
     samples: int = setting_field(
         1,

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING
 
 from doxa.auto.by_fan_in import by_fan_in
-from doxa.auto.choose import KL_WEIGHTS, RATE, ChosenBelief, KLWeightTrial, choose
+from doxa.auto.choose import RATE, ChosenBelief, KLWeightTrial, choose
 from doxa.auto.committee import best_noise, committee, folds
+from doxa.auto.kl_candidates import KL_WEIGHTS, KLWeight, describe_weight, require_candidates
 from doxa.moved.names import renamed
 
 if not TYPE_CHECKING:  # a type checker shall report the old names
@@ -14,10 +15,13 @@ __all__ = [
     "KL_WEIGHTS",
     "RATE",
     "ChosenBelief",
+    "KLWeight",
     "KLWeightTrial",
     "best_noise",
     "by_fan_in",
     "choose",
     "committee",
+    "describe_weight",
     "folds",
+    "require_candidates",
 ]

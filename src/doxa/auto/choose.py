@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from doxa.auto.by_fan_in import by_fan_in
 from doxa.auto.committee import best_noise, committee, folds
 from doxa.auto.fold_training import FoldTraining
+from doxa.auto.kl_candidates import KL_WEIGHTS, KLWeight, describe_weight, members_folder, require_candidates
 from doxa.contracts import Likelihood, Prior
 from doxa.errors import BadInput, Interrupted, require_whole
 from doxa.judge.recalibration import calibration_levels
@@ -26,7 +27,6 @@ from doxa.terminal.interrupt import gentle_interrupt
 
 __all__ = ["ChosenBelief", "KLWeightTrial", "choose"]
 
-KL_WEIGHTS = (1.0, 0.1, 0.01)
 FOLDS = 5
 MOST_STEPS = 4000  # at most, of each training
 DRAWS = 100  # that score a setting
@@ -37,7 +37,7 @@ RATE = 5e-3
 class KLWeightTrial:
     """One setting that was tried: the NLL it reached on the first fold, and after how many epochs."""
 
-    kl_weight: float
+    kl_weight: KLWeight
     nll: float
     epochs: int
 
@@ -52,7 +52,7 @@ class ChosenBelief:
     """
 
     belief: Belief
-    kl_weight: float
+    kl_weight: KLWeight
     noise: float | None  # standard deviation of y; None for classes
     trials: tuple[KLWeightTrial, ...]
     held_out_rows: Tensor
@@ -66,7 +66,7 @@ def choose(
     y: Tensor,
     *,
     classes: bool,
-    kl_weights: Sequence[float] = KL_WEIGHTS,
+    kl_weights: Sequence[KLWeight] = KL_WEIGHTS,
     epochs: int | None = None,
     batch_size: int | None = None,
     lr: float = RATE,
@@ -82,17 +82,16 @@ def choose(
     """A committee of variational beliefs, each learned without one of five folds of the rows x [N, ·], or of more.
 
     y are class indices [N] or, not `classes`, targets [N, ·] in the units of the net's outputs. The first fold decides
-    on the KL weight; every member stops when the NLL of its own fold has long not improved, `epochs` at the latest; the
-    noise of a regression is the one that fits all folds best. `members` is 5 for fewer than 2,000 rows and 3 for more;
-    asked for more than five, there are as many folds.
+    on the KL weight (numbers, names or schedules of `doxa.kl_weights`); every member stops when the NLL of its own fold
+    has long not improved, `epochs` at the latest; the noise of a regression is the one that fits all folds best.
+    `members` is 5 for fewer than 2,000 rows and 3 for more; asked for more than five, there are as many folds.
     The prior, unless given, is N(0, 1/fan-in) a weight. Members learn on the `device`; the committee is on the CPU.
     With a `folder` every training is saved there, and the same call goes on where it was stopped.
     Krogh & Vedelsby (1994), Neural network ensembles, cross validation, and active learning.
     """
     if len(x) < 2:
         raise BadInput(f"there must be at least 2 rows to learn from, got n_samples={len(x)}")
-    if not hasattr(kl_weights, "__len__") or len(kl_weights) == 0:
-        raise BadInput(f"kl_weights must hold at least one weight to try, as in (1.0, 0.1); got {kl_weights!r}")
+    candidates = require_candidates(kl_weights)
     count = _member_count(members, len(x))
     default_batch = min(256, max(8, 2 ** round(math.log2(len(x) / 24))))
     batch = default_batch if batch_size is None else require_whole("batch_size", batch_size)
@@ -116,38 +115,43 @@ def choose(
         progress=progress,
     )
     with gentle_interrupt() as stop:
-        say(f"trying KL weights {', '.join(f'{w:g}' for w in kl_weights)}")
-        first_beliefs = training.fit([(0, weight) for weight in kl_weights], "weights")
-        belief_by_weight = dict(zip(kl_weights, first_beliefs, strict=True))
-        trials = _score_kl_weights(training, belief_by_weight, classes, say)
+        say(f"trying KL weights {', '.join(map(describe_weight, candidates))}")
+        first_beliefs = training.fit([(0, weight) for weight in candidates], "weights")
+        trials = [
+            _score_kl_weight(training, weight, belief, classes, say)
+            for weight, belief in zip(candidates, first_beliefs, strict=True)
+        ]
         if stop.is_set():
             saved = "nothing was saved" if folder is None else f"saved in {folder}; the same call goes on from there"
             raise Interrupted(f"stopped after the KL weights were tried; {saved}", None, stop.signal)
-        weight = min(trials, key=lambda trial: trial.nll).kl_weight
-        beliefs = [belief_by_weight[weight]]
+        best = min(range(len(trials)), key=lambda k: trials[k].nll)
+        weight, beliefs = candidates[best], [first_beliefs[best]]
         if count > 1:
-            say(f"{count - 1} more {'member' if count == 2 else 'members'}, KL weight {weight:g}")
-            beliefs += training.fit([(k, weight) for k in range(1, count)], f"members-{weight:g}")
+            name = describe_weight(weight)
+            say(f"{count - 1} more {'member' if count == 2 else 'members'}, KL weight {name}")
+            beliefs += training.fit([(k, weight) for k in range(1, count)], members_folder(weight))
     return _form_committee(training, beliefs, trials, weight, classes)
 
 
-def _score_kl_weights(
-    training: FoldTraining, belief_by_weight: Mapping[float, Belief], classes: bool, say: Callable[[str], None]
-) -> list[KLWeightTrial]:
-    """What each KL weight came to on the first fold."""
-    trials = []
+def _score_kl_weight(
+    training: FoldTraining, weight: KLWeight, belief: Belief, classes: bool, say: Callable[[str], None]
+) -> KLWeightTrial:
+    """What a KL weight came to on the first fold."""
     x, y = training.held_out_pair(0)
-    for weight, belief in belief_by_weight.items():
-        scores = [row["validation_nll"] for row in belief.record.history]
-        draws = belief.predict(x, DRAWS, training.seed)
-        nll = _mean_nll(draws, y) if classes else best_noise(draws.outputs, y, draws.weights)[1]
-        trials.append(KLWeightTrial(weight, nll, min(range(len(scores)), key=scores.__getitem__) + 1))
-        say(f"KL weight {weight:g}: NLL {nll:.4f} on rows set aside, after {trials[-1].epochs} epochs")
-    return trials
+    scores = [row["validation_nll"] for row in belief.record.history]
+    draws = belief.predict(x, DRAWS, training.seed)
+    nll = _mean_nll(draws, y) if classes else best_noise(draws.outputs, y, draws.weights)[1]
+    trial = KLWeightTrial(weight, nll, min(range(len(scores)), key=scores.__getitem__) + 1)
+    say(f"KL weight {describe_weight(weight)}: NLL {nll:.4f} on rows set aside, after {trial.epochs} epochs")
+    return trial
 
 
 def _form_committee(
-    training: FoldTraining, beliefs: Sequence[Belief], trials: Sequence[KLWeightTrial], kl_weight: float, classes: bool
+    training: FoldTraining,
+    beliefs: Sequence[Belief],
+    trials: Sequence[KLWeightTrial],
+    kl_weight: KLWeight,
+    classes: bool,
 ) -> ChosenBelief:
     """One belief of all members, with noise and calibration by what each says of the rows it has not seen."""
     held_out_rows = torch.cat([training.held_out(k) for k in range(len(beliefs))])

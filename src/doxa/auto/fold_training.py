@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from doxa.auto.kl_candidates import KLWeight, build_schedule
 from doxa.contracts import Likelihood, Prior
-from doxa.kl_weights.tempered import Tempered
 from doxa.learners.variational import Variational
 from doxa.noise import Noise
 from doxa.posteriors.mean_field import Family
@@ -50,7 +50,7 @@ class FoldTraining:
         rows = self.held_out(member)
         return self.x[rows], self.y[rows]
 
-    def fit(self, members: Sequence[tuple[int, float]], name: str) -> list[Belief]:
+    def fit(self, members: Sequence[tuple[int, KLWeight]], name: str) -> list[Belief]:
         """The beliefs of members at KL weights, on the CPU."""
         training_rows = [(self.folds != k).nonzero().flatten() for k in range(self.members)]
         rows_each = min(map(len, training_rows))  # as many for each, so that they learn as one program
@@ -58,7 +58,9 @@ class FoldTraining:
             [self._start_net(k) for k, _ in members],
             (self.x, self.y),
             learners=[
-                Variational(self.prior, self.noise, posterior=Family(scale=START_SCALE), kl_weight=Tempered(weight))
+                Variational(
+                    self.prior, self.noise, posterior=Family(scale=START_SCALE), kl_weight=build_schedule(weight)
+                )
                 for _, weight in members
             ],
             likelihood=self.likelihood,

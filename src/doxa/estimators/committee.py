@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from doxa.auto import KL_WEIGHTS, RATE, choose
+from doxa.auto import KL_WEIGHTS, RATE, KLWeight, choose
 from doxa.errors import BadInput, require_whole
 from doxa.nets.mlp import mlp
 from doxa.predict.belief import Belief
@@ -28,7 +28,7 @@ class CommitteeEstimator(BaseEstimator):
     def __init__(
         self,
         hidden: Sequence[int] = (100, 100),
-        kl_weights: Sequence[float] = KL_WEIGHTS,
+        kl_weights: Sequence[KLWeight] = KL_WEIGHTS,
         epochs: int | None = None,
         batch_size: int | None = None,
         lr: float = RATE,

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from doxa import noise
-from doxa.auto import KL_WEIGHTS, RATE, choose, folds
+from doxa.auto import KL_WEIGHTS, RATE, KLWeight, choose, folds, require_candidates
 from doxa.errors import BadInput, BrokenFile
 from doxa.judge.evidence import evidence
 from doxa.predict.belief import Belief
@@ -252,20 +252,19 @@ def _fit_auto(
     return auto_belief.belief, choices
 
 
-def _auto_settings(plan: Plan) -> tuple[tuple[float, ...], float]:
+def _auto_settings(plan: Plan) -> tuple[tuple[KLWeight, ...], float]:
     """The KL weights that the learner auto is to try, and its learning rate."""
-    kl_weights_tried = KL_WEIGHTS if plan.kl_weight is None else _parse_numbers("kl_weight", plan.kl_weight)
-    rates = (RATE,) if plan.lr is None else _parse_numbers("lr", plan.lr)
-    if len(rates) > 1:
-        raise BadInput(f"the learner auto tries KL weights, not learning rates; give one, got {plan.lr!r}")
-    return kl_weights_tried, rates[0]
+    kl_weights_tried = KL_WEIGHTS if plan.kl_weight is None else _parse_kl_weights(plan.kl_weight)
+    rate = RATE if plan.lr is None else parse_literal(plan.lr)
+    if isinstance(rate, bool) or not isinstance(rate, int | float):
+        raise BadInput(f"the learner auto takes one number as learning rate, and tries KL weights; got {plan.lr!r}")
+    return kl_weights_tried, float(rate)
 
 
-def _parse_numbers(name: str, text: str) -> tuple[float, ...]:
+def _parse_kl_weights(text: str) -> tuple[KLWeight, ...]:
+    """Numbers, and names of schedules that need no arguments, as in 1,0.1,geometric."""
     values = [parse_literal(item) for item in text.split(",")]
-    if not all(isinstance(v, int | float) for v in values):
-        raise BadInput(f"with the learner auto, {name} must be a number, or several to try; got {text!r}")
-    return tuple(float(v) for v in values)
+    return require_candidates([float(v) if isinstance(v, int | float) else str(v) for v in values])
 
 
 def default_epochs(rows: int, batch_size: int | None) -> int:

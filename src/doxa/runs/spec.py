@@ -152,7 +152,7 @@ OPTIONAL_FIELDS: dict[str, Check] = {
     "form": (_is_text, "text"),
     "again": (_is_reload, "a table of source, hold_out and seed"),
     "digest": (_is_text, "text"),
-    "kl_weight": (_is_number, "a number"),
+    "kl_weight": (lambda v: _is_number(v) or _is_text(v), "a number or the name of a schedule"),
     "noise": (lambda v: _is_number(v) and v > 0, "a number above zero"),
     "trials": (_is_list_of(_is_table), "a list of tables"),
     "levels": (_is_levels, "two lists of shares, of one length"),
