@@ -17,6 +17,7 @@ GROUPS = {
     "priors": ("Priors", "What is believed of a weight before any data."),
     "regression": ("Regression", "A curve with noise, learned on a part of its axis, asked about all of it."),
     "mnist": ("MNIST", "Handwritten digits: error, calibration, pruning, attacks."),
+    "kl-split": ("Shares of the KL", "What Adam makes of shares that halve from minibatch to minibatch."),
     "bandits": ("Bandits", "Mushrooms to be eaten or left: beliefs that decide what is tried."),
     "uci": ("UCI regression", "Small tables, judged on the splits that the literature uses."),
     "functions": (
