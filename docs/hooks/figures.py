@@ -11,9 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import addresses
+import claims
 import jinja2
 from cells import table
-from replications import count, every_claim, every_replication
+from page_elements import render_elements
+from replications import RESULTS, artefacts, count, every_claim, every_replication
 from requirements import every_requirement, requirements_count
 
 BENCH = Path(__file__).resolve().parents[2] / "results" / "bench"
@@ -65,6 +68,24 @@ def answer(question: str, which: int | None = None, file: str | None = None) -> 
         notes = "\n".join(f"- {note}" for note in bench_table.notes)
         parts += [f"{bench_table.title}:", _markdown(bench_table), *([notes] if notes else [])]
     return "\n\n".join(parts)
+
+
+def replicated(name: str) -> str:
+    """Charts and tables of a replication whose result is kept, and where the whole of it stands."""
+    artefact = artefacts()[name]
+    result = claims.load_result(artefact, RESULTS)
+    shown = (
+        render_elements(artefact.show(result), f"quoted-{addresses.anchor(artefact)}") if result else "*Not run yet.*"
+    )
+    return f"{shown}\n\nFrom {addresses.link(artefact)}."
+
+
+def scale_growth() -> str:
+    """How far Adam moves ρ in an epoch under the KL alone, by the minibatches that share it."""
+    from doxa_replicate.weight_uncertainty.kl_split.theory import growth
+
+    rows = [(f"{m:,}", f"{growth(m):.1f}", f"{m:,}") for m in (8, 64, 128, 468, 1875)]
+    return table(("minibatches of an epoch", "halving shares: learning rates an epoch", "even shares"), rows)
 
 
 def campaign_kinds() -> str:
@@ -328,6 +349,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         memory_ratio,
         mnist_best,
         mnist_score,
+        replicated,
+        scale_growth,
         requirements_count,
         scaled,
         scaling,

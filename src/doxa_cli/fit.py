@@ -88,15 +88,26 @@ def learn_and_show(settings: dict[str, Any], resume: bool, say: Say, as_json: bo
     _show(run, as_json, quiet)
 
 
+# For images, of which there are too many to try settings on: chosen on 10,000 rows of MNIST set aside.
+HALVING_RECIPE = {
+    "net": "mlp:400,400",
+    "prior": "gaussian:1",
+    "posterior": "mean_field:scale=0.05",
+    "kl_weight": "geometric",
+    "lr": "cosine:2e-3",
+}
+
+
 def _image_defaults(settings: dict[str, Any], training_data: TrainingData, say: Say) -> dict[str, Any]:
-    """What is decided for images, of which there are too many to try settings on; said aloud."""
+    """What is decided for images; said aloud. Who weighs the KL otherwise chooses what goes with it too."""
     images = training_data.train[0].dim() == 4
     if "learner" in settings or not images:
         return {}
     from doxa.runs.learn import default_epochs
 
-    assumed = {"kl_weight": "0.1", "epochs": default_epochs(len(training_data.train[1]), settings.get("batch_size"))}
-    assumed = {"learner": "variational", **{k: v for k, v in assumed.items() if k not in settings}}
+    assumed = {"learner": "variational", **({} if "kl_weight" in settings else HALVING_RECIPE)}
+    assumed["epochs"] = default_epochs(len(training_data.train[1]), settings.get("batch_size"))
+    assumed = {k: v for k, v in assumed.items() if k not in settings}
     say("images: assumed " + " ".join(f"--{k.replace('_', '-')} {v}" for k, v in assumed.items()))
     return assumed
 

@@ -33,10 +33,19 @@ def test_fit_shows_scores_and_what_to_do_next(doxa: Command, tables: Path) -> No
 
 def test_images_are_learned_by_a_learner_that_is_said_aloud(doxa: Command) -> None:
     ended = doxa("fit", "digits", "--net", "mlp:4", "--epochs", "1", "--draws", "4", "--hold-out", "0.2")
-    assert "images: assumed --learner variational --kl-weight 0.1" in ended.err
+    assert "images: assumed --learner variational --prior gaussian:1 --posterior mean_field:scale=0.05" in ended.err
+    assert "--kl-weight geometric --lr cosine:2e-3" in ended.err
     assert "--hold-out is of no use here" in ended.err
-    assert open_run("runs/digits").plan.learner == "variational"
+    plan = open_run("runs/digits").plan
+    assert (plan.learner, plan.net, plan.kl_weight, plan.epochs) == ("variational", "mlp:4", "geometric", 1)
     assert "doxa predict" not in ended.out
+
+
+def test_a_kl_weight_of_one_s_own_brings_no_other_recipe_for_images(doxa: Command) -> None:
+    ended = doxa("fit", "digits", "--net", "mlp:4", "--epochs", "1", "--draws", "4", "--kl-weight", "0.1")
+    assert "images: assumed --learner variational" in ended.err
+    plan = open_run("runs/digits").plan
+    assert (plan.kl_weight, plan.prior, plan.posterior, plan.lr) == ("0.1", None, "mean_field", None)
 
 
 def test_predictions_go_to_stdout_or_to_a_file(doxa: Command, runs: Path, tables: Path) -> None:
