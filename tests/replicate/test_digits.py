@@ -12,6 +12,7 @@ from scipy import stats
 from torch import nn
 
 import doxa
+from doxa.posteriors.divergence import closed_form
 from doxa.predict.belief import Belief
 from doxa_replicate import ReplicationOptions
 from doxa_replicate.weight_uncertainty.digits import pruning
@@ -77,6 +78,17 @@ def test_kernel_densities_are_those_of_scipy() -> None:
     assert ours["peak"] == pytest.approx(float(expected(np.linspace(-0.3, 0.3, 2001)).max()), rel=0.01)
 
 
+@pytest.mark.parametrize("name", [name for name, model in models.MODELS.items() if model.is_belief])
+def test_as_run_no_prior_tells_its_kl_in_closed_form(name: str) -> None:
+    """The authors drew theirs; a prior that tells it has its slopes by the means and scales instead."""
+    as_run, as_written = (models._learner(models.MODELS[name], r).prior for r in (models.AS_RUN, models.AS_WRITTEN))
+    assert as_run is not None
+    assert as_written is not None
+    w = torch.linspace(-0.5, 0.5, 12)
+    assert closed_form(as_run) is None
+    assert torch.allclose(as_run.log_prob(w), as_written.log_prob(w), rtol=1e-4, atol=1e-4)
+
+
 def test_slopes_taken_at_draws_are_on_average_the_closed_ones() -> None:
     """A Gaussian as a mixture of two that are one: the authors estimate the KL at the weights that are drawn."""
     model = models.MODELS["gaussian"]
@@ -91,6 +103,7 @@ def test_the_authors_split_and_slopes_are_in_the_learner_as_run_alone() -> None:
     as_run, as_written = (models._learner(models.MODELS["gaussian"], r) for r in (models.AS_RUN, models.AS_WRITTEN))
     assert as_run.kl_weight == doxa.kl_weights.geometric()
     assert as_written.kl_weight == doxa.kl_weights.uniform()
+    assert type(as_run.prior) is not type(as_written.prior)
     assert as_run.samples == as_written.samples == 2
 
 

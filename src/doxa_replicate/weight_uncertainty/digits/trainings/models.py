@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 import doxa
 from doxa.contracts import Prior
@@ -23,6 +24,13 @@ MEAN_START, RHO_START = (-0.2, 0.2), (-5.0, -4.0)
 BEST_MIXTURE = (0.5, 0, 7)  # share, −log σ₁, −log σ₂: the document's best
 
 
+class LaplaceAtDraws(doxa.priors.laplace):
+    """Laplace's density alone: whoever asks for its KL must draw."""
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        return super().log_prob(w)
+
+
 @dataclass(frozen=True)
 class DigitModel:
     """One kind of net: its learner is made of a recipe."""
@@ -37,11 +45,16 @@ class DigitModel:
         return self.prior is not None
 
     def build_prior(self, at_draws: bool = False) -> Prior:
-        """Its prior; a Gaussian whose slopes are to be taken at the draws is a mixture of two that are one."""
+        """Its prior; where slopes are to be taken at the draws, one of the same density without a closed KL.
+
+        A Gaussian is then a mixture of two that are one, whose slopes the kernels know.
+        """
         assert self.prior is not None
         name, *arguments = self.prior
         if at_draws and name == "gaussian":
             name, arguments = "scale_mixture", [0.5, *arguments, arguments[0] * (1 - 1e-6)]
+        if at_draws and name == "laplace":
+            return LaplaceAtDraws(*arguments)
         prior: Prior = getattr(doxa.priors, name)(*arguments)
         return prior
 
