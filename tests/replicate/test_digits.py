@@ -134,3 +134,21 @@ def test_what_was_judged_otherwise_is_not_found_again(tmp_path: Path, monkeypatc
     monkeypatch.setattr(cells, "JUDGED_BY", {**cells.JUDGED_BY, "fractions": (0.0, 0.5)})
     cells.cells(ReplicationOptions(folder=tmp_path), "plain", 400)
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("width", models.WIDTHS)
+def test_seeds_that_are_added_leave_those_before_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """Each is trained once, and none with so many others that it cannot end in one go."""
+    trained: list[int] = []
+
+    def make(options: Any, trained_models: Any, members: Any, *more: Any) -> dict[str, Any]:
+        trained.extend(seed for _, seed in members)
+        return {"plain": [{"seed": seed} for _, seed in members]}
+
+    monkeypatch.setattr(cells, "_train_cells", make)
+    for count in (5, 10):
+        made = cells.cells(ReplicationOptions(seeds=count, folder=tmp_path), "plain", width)
+        assert [cell["seed"] for cell in made] == trained == [*range(count)]
+    assert max(map(len, cells.seed_groups(range(10), 1200))) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import doxa
@@ -60,7 +61,6 @@ def cells(
     """
     fleet_names, sized_recipe = fleet_models(name, width), recipe_at_size(options, recipe)
     models = {member_name: MODELS[member_name] if model is None else model for member_name in fleet_names}
-    members = [(member_name, seed) for member_name in fleet_names for seed in seeds_of(options)]
     settings = {
         "models": {
             member_name: [member_model.prior, member_model.dropout_rate] for member_name, member_model in models.items()
@@ -72,14 +72,26 @@ def cells(
         "draws": draw_count(options),
         "judged": JUDGED_BY,
         "watched": WATCH_EVERY,
-        "members": members,
         "device": options.device or "cpu",
     }
     part_name = f"mnist-{part}-{fleet_names[0]}-{width}"
-    cells_by_name: dict[str, list[Cell]] = cached_part(
-        options, part_name, settings, lambda: _train_cells(options, models, members, width, sized_recipe)
-    )
-    return cells_by_name[name]
+    cells_of_seeds: list[Cell] = []
+    for seeds in seed_groups(seeds_of(options), width):
+        members = [(member_name, seed) for member_name in fleet_names for seed in seeds]
+        make = partial(_train_cells, options, models, members, width, sized_recipe)
+        cells_of_seeds += cached_part(options, part_name, settings | {"members": members}, make)[name]
+    return cells_of_seeds
+
+
+def seed_groups(seeds: Sequence[int], width: int) -> list[list[int]]:
+    """Seeds that are trained as one part: five, and of the widest nets three and two, so that each takes minutes.
+
+    More seeds leave earlier groups as they are: what was kept of them is found again.
+    """
+    fives = [list(seeds[first : first + 5]) for first in range(0, len(seeds), 5)]
+    if width < WIDTHS[-1]:
+        return fives
+    return [group for five in fives for group in (five[:3], five[3:]) if group]
 
 
 def cells_as_run(options: ReplicationOptions, name: str, width: int) -> list[Cell]:
