@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from doxa.posteriors.divergence import closed_form
 from doxa.predict.belief import Belief
 from doxa_replicate import ReplicationOptions
 from doxa_replicate.weight_uncertainty.digits import pruning
-from doxa_replicate.weight_uncertainty.digits.trainings import cells, models
+from doxa_replicate.weight_uncertainty.digits.trainings import cells, choice, models
 from doxa_replicate.weight_uncertainty.digits.trainings.attacks import gradient_signs
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import predicting_belief, reliability_as_drawn
 from doxa_replicate.weight_uncertainty.digits.trainings.weights import kernel_density, weight_statistics
@@ -152,3 +153,25 @@ def test_seeds_that_are_added_leave_those_before_as_they_were(
         made = cells.cells(ReplicationOptions(seeds=count, folder=tmp_path), "plain", width)
         assert [cell["seed"] for cell in made] == trained == [*range(count)]
     assert max(map(len, cells.seed_groups(range(10), 1200))) == 3
+
+
+def test_a_part_is_found_again_when_recipes_have_a_knob_more() -> None:
+    """By what tells a recipe from others: a default is no part of it."""
+    assert models.AS_WRITTEN.key() == {"epochs": 600, "lr": 1e-4}
+    assert models.AS_RUN.key() == {"epochs": 600, "lr": 1e-4, "geometric": True, "at_draws": True}
+    recipes = [recipe for width in models.WIDTHS for recipe in choice._halving_recipes()]
+    assert len({repr(recipe.key()) for recipe in recipes}) == len(set(recipes))
+
+
+def test_the_lowest_validation_nll_is_found_among_infinite_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain net that is certain of a wrong answer: what is kept of it has no number."""
+    scores = iter([math.inf, 0.3, 0.2, math.inf, math.inf])
+
+    def make(options: Any, model: Any, width: int, recipes: Any) -> list[dict[str, float]]:
+        return [{"nll": next(scores), "error": 1.0} for _ in recipes]
+
+    monkeypatch.setattr(choice, "_try_recipes", make)
+    for _ in range(2):
+        assert choice.choose_recipe(ReplicationOptions(folder=tmp_path), "plain", 400)["best"] == 2

@@ -66,7 +66,7 @@ def cells(
             member_name: [member_model.prior, member_model.dropout_rate] for member_name, member_model in models.items()
         },
         "width": width_at_size(options, width),
-        "recipe": sized_recipe.as_dict(),
+        "recipe": sized_recipe.key(),
         "batch": BATCH,
         "start": [MEAN_START, RHO_START],
         "draws": draw_count(options),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -53,7 +54,7 @@ def _even_recipes(options: ReplicationOptions, name: str, width: int) -> list[Tr
     pairs = list(product(BELIEF_EPOCHS, SCALES))
     if width > WIDTHS[0]:
         choice = choose_recipe(options, name, WIDTHS[0])
-        best = min((row for row in choice["tried"] if not row["geometric"]), key=lambda row: row["nll"])
+        best = min((row for row in choice["tried"] if not row["geometric"]), key=validation_nll)
         pairs = [(best["epochs"], best["scale"])]
     return [
         TrainingRecipe(epochs, 1e-3, cosine=True, samples=1, local=True, kl_weight=weight, scale=scale)
@@ -99,7 +100,7 @@ def choose_recipe(options: ReplicationOptions, name: str, width: int) -> dict[st
     settings = {
         "model": [name, model.prior, model.dropout_rate],
         "width": width_at_size(options, width),
-        "recipes": [recipe.as_dict() for recipe in recipes],
+        "recipes": [recipe.key() for recipe in recipes],
         "batch": BATCH,
         "draws": draw_count(options),
         "seed": CHOICE_SEED,
@@ -111,13 +112,18 @@ def choose_recipe(options: ReplicationOptions, name: str, width: int) -> dict[st
         settings,
         lambda: {"tried": _try_recipes(options, model, width, recipes)},
     )
-    best = min(range(len(recipes)), key=lambda k: trial["tried"][k]["nll"])
+    best = min(range(len(recipes)), key=lambda k: validation_nll(trial["tried"][k]))
     return {
         "tried": [
             recipe.as_dict() | recipe_scores for recipe, recipe_scores in zip(recipes, trial["tried"], strict=True)
         ],
         "best": best,
     }
+
+
+def validation_nll(row: Mapping[str, Any]) -> float:
+    """That of something tried; infinite where a right answer had the probability 0, which what is kept calls None."""
+    return math.inf if row["nll"] is None else float(row["nll"])
 
 
 def _try_recipes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -111,6 +111,10 @@ class TrainingRecipe:
 
     def as_dict(self) -> dict[str, Any]:
         return dict(vars(self))
+
+    def key(self) -> dict[str, Any]:
+        """What tells it from others: a knob at its default is left out, so that a new one leaves kept parts alone."""
+        return {knob.name: value for knob in fields(self) if (value := getattr(self, knob.name)) != knob.default}
 
 
 AS_WRITTEN = TrainingRecipe(epochs=600, lr=1e-4)
