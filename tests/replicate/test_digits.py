@@ -17,7 +17,7 @@ from doxa.posteriors.divergence import closed_form
 from doxa.predict.belief import Belief
 from doxa_replicate import ReplicationOptions
 from doxa_replicate.weight_uncertainty.digits import pruning
-from doxa_replicate.weight_uncertainty.digits.trainings import cells, choice, models
+from doxa_replicate.weight_uncertainty.digits.trainings import cells, choice, mixtures, models
 from doxa_replicate.weight_uncertainty.digits.trainings.attacks import gradient_signs
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import predicting_belief, reliability_as_drawn
 from doxa_replicate.weight_uncertainty.digits.trainings.weights import kernel_density, weight_statistics
@@ -175,3 +175,13 @@ def test_the_lowest_validation_nll_is_found_among_infinite_ones(
     monkeypatch.setattr(choice, "_try_recipes", make)
     for _ in range(2):
         assert choice.choose_recipe(ReplicationOptions(folder=tmp_path), "plain", 400)["best"] == 2
+
+
+def test_the_table_s_mixture_half_way_is_that_of_the_grid(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The same start, seed and rate: what the grid would have learned in its epochs, the table's nets had by then."""
+    options = ReplicationOptions(folder=tmp_path_factory.getbasetemp() / "parts")
+    kept = mixtures.mixtures_as_run(options, 400)[mixtures.mixture_name(models.BEST_MIXTURE)]
+    cell = cells.cells_as_run(options, "mixture", 400)[0]
+    assert [row["last"]["epoch"] for row in kept] == [cell["halfway"]["epoch"]]
+    assert kept[0]["stored"]["error"] == cell["stored"]["test"]["error"]
+    assert len(mixtures.mixtures_as_run(options, 400)) == len(mixtures.AUTHORS_MIXTURES)
