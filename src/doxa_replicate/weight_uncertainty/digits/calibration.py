@@ -15,6 +15,7 @@ from doxa_replicate.weight_uncertainty.digits.trainings.choice import cells_by_c
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import BINS, Cell, authors_draws
 from doxa_replicate.weight_uncertainty.digits.trainings.models import COMPARED_MODELS, MODELS, draw_count
 from doxa_replicate.weight_uncertainty.digits.trainings.rows import ROTATION
+from doxa_replicate.weight_uncertainty.digits.trainings.settings import training_settings
 
 DECIMAL_PLACES = {"error": 2, "nll": 3, "ece": 2, "ece_classwise": 2}
 ROW_SETS, SCORE_KINDS = {"clean": "test", "shifted": "shifted"}, ("top", "all classes")
@@ -41,6 +42,7 @@ def run(options: ReplicationOptions) -> Numbers:
             "units": 1200,
             "bins": {"drawn": BINS, "ECE": 15},
             "shifted": f"turned by {ROTATION:g}°",
+            **training_settings(options, [(name, 1200) for name in COMPARED_MODELS]),
             "draws": {"as drawn": authors_draws(options), "else": draw_count(options)},
         },
         "seeds": seeds,

@@ -15,6 +15,7 @@ from doxa_replicate.weight_uncertainty.digits.trainings.cells import WATCH_EVERY
 from doxa_replicate.weight_uncertainty.digits.trainings.choice import cells_by_column
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import Cell, authors_draws
 from doxa_replicate.weight_uncertainty.digits.trainings.models import COMPARED_MODELS, MODELS, draw_count
+from doxa_replicate.weight_uncertainty.digits.trainings.settings import training_settings
 
 MODELS_SHOWN = (*COMPARED_MODELS, "mixture")
 # Errors in per cent of the authors' own nets at some epochs, 10 draws; their “BNN (SGP)” is the net with the mixture.
@@ -33,6 +34,7 @@ def run(options: ReplicationOptions) -> Numbers:
     return {
         "settings": {
             "units": 1200,
+            **training_settings(options, [(name, 1200) for name in MODELS_SHOWN]),
             "draws": {"on the way": authors_draws(options), "at the end": draw_count(options)},
             "every": options.by_size(2, WATCH_EVERY),
         },

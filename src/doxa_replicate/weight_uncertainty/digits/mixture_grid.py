@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from doxa_replicate.columns import AS_RUN, AS_WRITTEN, CHOSEN
@@ -10,7 +11,7 @@ from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import format_with_error, summary
 from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.digits.published import MIXTURE_ERROR
-from doxa_replicate.weight_uncertainty.digits.trainings.judging import Cell, authors_draws
+from doxa_replicate.weight_uncertainty.digits.trainings.judging import Cell
 from doxa_replicate.weight_uncertainty.digits.trainings.mixtures import (
     CHOSEN_RECIPE,
     SEED,
@@ -21,14 +22,17 @@ from doxa_replicate.weight_uncertainty.digits.trainings.mixtures import (
     written_grid_scores,
 )
 from doxa_replicate.weight_uncertainty.digits.trainings.models import (
+    AS_RUN as RECIPE_AS_RUN,
+)
+from doxa_replicate.weight_uncertainty.digits.trainings.models import (
     AS_WRITTEN as RECIPE_AS_WRITTEN,
 )
 from doxa_replicate.weight_uncertainty.digits.trainings.models import (
     HALF_OF_EPOCHS,
     WIDTHS,
-    draw_count,
     recipe_at_size,
 )
+from doxa_replicate.weight_uncertainty.digits.trainings.settings import training_settings
 
 LIKE_BEST = 15  # mixtures of the grid that is chosen from are shown, the best ones
 
@@ -37,11 +41,11 @@ def run(options: ReplicationOptions) -> Numbers:
     as_run = {width: mixtures_as_run(options, width) for width in WIDTHS}
     return {
         "settings": {
-            "as_run": {"epochs": HALF_OF_EPOCHS, "KL split": "halving", "rate": 1e-4, "batch": 128},
+            **training_settings(options),
+            "as_run": recipe_at_size(options, replace(RECIPE_AS_RUN, epochs=HALF_OF_EPOCHS)).as_dict(),
             "as_written": recipe_at_size(options, RECIPE_AS_WRITTEN).as_dict() | {"units": WIDTH, "seed": SEED},
             "chosen": recipe_at_size(options, CHOSEN_RECIPE).as_dict() | {"units": WIDTH, "seed": SEED},
             "chosen_by": "validation NLL",
-            "draws": {"error": draw_count(options), "error_as_run": authors_draws(options)},
         },
         "seeds": [cell["seed"] for cell in next(iter(as_run[WIDTHS[0]].values()))],
         "columns": {

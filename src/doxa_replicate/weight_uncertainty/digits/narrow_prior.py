@@ -15,6 +15,7 @@ from doxa_replicate.weight_uncertainty.digits.score_tables import score_row
 from doxa_replicate.weight_uncertainty.digits.trainings.cells import cells, cells_as_run
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import Cell
 from doxa_replicate.weight_uncertainty.digits.trainings.models import MODELS, WIDTHS, narrow_priors
+from doxa_replicate.weight_uncertainty.digits.trainings.settings import training_settings
 
 WAS_NARROW = Claim(
     "C-WU-28",
@@ -36,7 +37,7 @@ def run(options: ReplicationOptions) -> Numbers:
     }
     seeds = rows[AS_RUN]["gaussian, 400"]["seeds"]
     return {
-        "settings": {"epochs": "as in table 3"},
+        "settings": training_settings(options),
         "seeds": seeds,
         "columns": {column: {"rows": each} for column, each in rows.items()},
         "verdicts": [_judge(each, seeds, column) for column, each in rows.items()],

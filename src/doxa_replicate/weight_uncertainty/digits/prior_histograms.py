@@ -11,6 +11,7 @@ from doxa_replicate.show import PageElement
 from doxa_replicate.verdicts import Evidence
 from doxa_replicate.weight_uncertainty.digits.histograms import histogram_elements, histograms
 from doxa_replicate.weight_uncertainty.digits.trainings.cells import cells, cells_as_run
+from doxa_replicate.weight_uncertainty.digits.trainings.settings import training_settings
 
 NAMES = ("gaussian", "mixture", "laplace")
 DOCUMENT_PEAKS = {"gaussian": 4.8, "laplace": 5.3, "mixture": 15.8}  # read off the authors' own figure
@@ -31,7 +32,11 @@ def run(options: ReplicationOptions) -> Numbers:
     seeds = [cell["seed"] for cell in columns[AS_RUN]["gaussian"]]
     statistics = {column: histograms(cells_by_prior) for column, cells_by_prior in columns.items()}
     return {
-        "settings": {"units": 1200, "weights": "ten draws for kernel densities, else one; biases aside"},
+        "settings": {
+            "units": 1200,
+            "weights": "ten draws for kernel densities, else one; biases aside",
+            **training_settings(options),
+        },
         "seeds": seeds,
         "columns": statistics,
         "verdicts": [_judge(each, seeds, column) for column, each in statistics.items()],

@@ -13,8 +13,9 @@ from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.verdicts import Evidence, paired
 from doxa_replicate.weight_uncertainty.digits.trainings.cells import cells, cells_as_run
 from doxa_replicate.weight_uncertainty.digits.trainings.choice import chosen_cells
-from doxa_replicate.weight_uncertainty.digits.trainings.judging import FRACTIONS, Cell, authors_draws
-from doxa_replicate.weight_uncertainty.digits.trainings.models import MODELS, WIDTHS, draw_count
+from doxa_replicate.weight_uncertainty.digits.trainings.judging import FRACTIONS, Cell
+from doxa_replicate.weight_uncertainty.digits.trainings.models import MODELS, WIDTHS
+from doxa_replicate.weight_uncertainty.digits.trainings.settings import training_settings
 
 PRIORS = ("gaussian", "mixture")
 # Right with a share pruned, in per cent: the authors' own nets of 600 epochs, and those they called of 300.
@@ -60,7 +61,7 @@ def run(options: ReplicationOptions) -> Numbers:
         "settings": {
             "fractions": FRACTIONS,
             "ranked by": "|mean| / scale over all layers; biases are kept",
-            "draws": {"error": draw_count(options), "error_as_run": authors_draws(options)},
+            **training_settings(options, keys),
         },
         "seeds": seeds,
         "curves": {

@@ -14,6 +14,7 @@ from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.verdicts import paired
 from doxa_replicate.weight_uncertainty.digits.trainings.choice import cells_by_column
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import FRACTIONS, Cell
+from doxa_replicate.weight_uncertainty.digits.trainings.settings import training_settings
 
 LAYER_NAMES = ("first", "second", "output")
 # Shares pruned of the first, second and output layer of the authors' net of 1,200 units, in per cent.
@@ -30,7 +31,7 @@ def run(options: ReplicationOptions) -> Numbers:
     gaussian_cells = {column: each["gaussian"] for column, each in cells_by_column(options, ["gaussian"]).items()}
     seeds = [cell["seed"] for cell in gaussian_cells[AS_RUN]]
     return {
-        "settings": {"units": 1200, "prior": "N(0, 1)"},
+        "settings": {"units": 1200, "prior": "N(0, 1)", **training_settings(options, [("gaussian", 1200)])},
         "seeds": seeds,
         "fractions": FRACTIONS,
         "columns": {column: layer_statistics(each) for column, each in gaussian_cells.items()},

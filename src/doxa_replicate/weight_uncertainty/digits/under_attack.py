@@ -21,6 +21,7 @@ from doxa_replicate.weight_uncertainty.digits.trainings.attacks import (
 from doxa_replicate.weight_uncertainty.digits.trainings.choice import cells_by_column
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import Cell, authors_draws
 from doxa_replicate.weight_uncertainty.digits.trainings.models import COMPARED_MODELS, MODELS, draw_count
+from doxa_replicate.weight_uncertainty.digits.trainings.settings import training_settings
 
 # Right at radii of 0, 0.05, 0.10 and 0.25, in per cent: the authors' own nets of 1,200 units.
 DOCUMENT_ACCURACY = {
@@ -49,6 +50,7 @@ def run(options: ReplicationOptions) -> Numbers:
             "sources": SOURCE_WORDS if options.full else "a small CNN",
             "pixels": "kept in [0, 1], and as run not",
             "images as run": f"the first {AUTHORS_IMAGES:,} training rows, and the first {AUTHORS_IMAGES:,} test rows",
+            **training_settings(options, [(name, 1200) for name in (*COMPARED_MODELS, "mixture")]),
             "draws": {"as run": authors_draws(options), "else": draw_count(options)},
         },
         "seeds": seeds,

@@ -11,6 +11,7 @@ from doxa_replicate.show import PageElement
 from doxa_replicate.weight_uncertainty.digits.histograms import histogram_elements, histograms
 from doxa_replicate.weight_uncertainty.digits.trainings.choice import cells_by_column
 from doxa_replicate.weight_uncertainty.digits.trainings.models import COMPARED_MODELS
+from doxa_replicate.weight_uncertainty.digits.trainings.settings import training_settings
 
 DOCUMENT_PEAKS = {"gaussian": 4.8, "dropout": 7.8, "plain": 10.9}  # read off the authors' own figure
 
@@ -21,6 +22,7 @@ def run(options: ReplicationOptions) -> Numbers:
         "settings": {
             "units": 1200,
             "weights": "ten draws for kernel densities, else one; biases aside; of point estimates as trained",
+            **training_settings(options, [(name, 1200) for name in COMPARED_MODELS]),
         },
         "seeds": [cell["seed"] for cell in columns[AS_WRITTEN][COMPARED_MODELS[0]]],
         "columns": {column: histograms(cells_by_model) for column, cells_by_model in columns.items()},
