@@ -87,6 +87,12 @@ def combined(verdicts: Iterable[str]) -> str:
     return FAIL if FAIL in found else OPEN if OPEN in found or not found else PASS
 
 
+def unanimous(verdicts: Iterable[str]) -> str:
+    """What a claim comes to under circumstances that are not known: it holds, or fails, where it does so in all."""
+    found = set(verdicts)
+    return found.pop() if len(found) == 1 else OPEN
+
+
 def paired(
     a: Sequence[float | None], b: Sequence[float | None], *, above: float = -math.inf, below: float = math.inf
 ) -> Evidence:

@@ -17,7 +17,7 @@ import doxa
 from doxa.posteriors.divergence import closed_form
 from doxa.predict.belief import Belief
 from doxa_replicate import ReplicationOptions
-from doxa_replicate.weight_uncertainty.digits import mnist_error, pruning
+from doxa_replicate.weight_uncertainty.digits import mnist_error, pruning, under_attack
 from doxa_replicate.weight_uncertainty.digits.trainings import cells, choice, mixtures, models, settings
 from doxa_replicate.weight_uncertainty.digits.trainings.attacks import gradient_signs
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import predicting_belief, reliability_as_drawn
@@ -208,3 +208,19 @@ def test_a_row_is_the_document_s_within_twelve_hundredths_of_a_point() -> None:
     assert (evidence.mean, evidence.verdict) == (pytest.approx(0.0), "PASS")
     rows["gaussian, 400"] = rows["gaussian, 1200"]
     assert mnist_error._beside_document(rows, "gaussian", 400).mean == pytest.approx(-0.08)
+
+
+def test_a_claim_of_attacks_is_refuted_by_no_single_net_of_those_whose_gradients_are_guessed() -> None:
+    """Beliefs fall least with the gradients of one net, and most with another's."""
+
+    def accuracy(falls: dict[str, float]) -> Any:
+        return lambda cell, radius: 100.0 - 40 * float(radius) * falls[cell["name"]] + 0.1 * cell["seed"]
+
+    by_model = {name: [{"name": name, "seed": seed} for seed in range(5)] for name in models.COMPARED_MODELS}
+    least = accuracy({"gaussian": 1.0, "dropout": 3.0, "plain": 6.0})
+    most = accuracy({"gaussian": 9.0, "dropout": 3.0, "plain": 6.0})
+    cases = {"PASS": {"a": least, "b": least}, "FAIL": {"a": most, "b": most}, "OPEN": {"a": least, "b": most}}
+    for expected, accuracies in cases.items():
+        verdict = under_attack._judge(by_model, range(5), "as run", accuracies)
+        assert verdict["verdict"] == expected
+        assert len(verdict["parts"]) == 6

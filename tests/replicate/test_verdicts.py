@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from doxa_replicate.contract import Claim
-from doxa_replicate.verdicts import FAIL, OPEN, PASS, Evidence, best_of, combined, paired
+from doxa_replicate.verdicts import FAIL, OPEN, PASS, Evidence, best_of, combined, paired, unanimous
 
 
 def test_the_interval_is_student_s() -> None:
@@ -63,6 +63,14 @@ def test_a_claim_of_several_parts_holds_where_all_do() -> None:
     assert combined([PASS, OPEN]) == OPEN
     assert combined([OPEN, FAIL, PASS]) == FAIL
     assert combined([]) == OPEN
+
+
+def test_what_rests_on_a_guess_is_decided_where_every_guess_decides_it_alike() -> None:
+    assert unanimous([PASS, PASS]) == PASS
+    assert unanimous([FAIL, FAIL, FAIL]) == FAIL
+    assert unanimous([FAIL, PASS, FAIL]) == OPEN
+    assert unanimous([OPEN, FAIL]) == OPEN
+    assert unanimous([]) == OPEN
 
 
 def test_the_best_of_several_beats_each_of_the_others() -> None:
