@@ -38,6 +38,19 @@ def test_the_weights_of_a_net_with_dropout_are_those_that_it_predicts_with() -> 
     assert weight_statistics(belief)["std"] != statistics["std"]
 
 
+def test_densities_are_of_all_weights_also_of_those_that_lie_beyond_the_chart() -> None:
+    net = nn.Linear(6, 3)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([-0.995, -0.002, 0.002, 0.996, 5.0, -5.0]).expand(3, 6))
+        net.bias.fill_(0.5)
+    statistics = weight_statistics(train_belief(net, doxa.learners.point(), epochs=1))
+    low, high, bins = statistics["edges"]
+    share = np.asarray(statistics["density"]) * (high - low) / bins
+    assert share.sum() == pytest.approx(4 / 6)
+    assert [share[0], share[bins // 2 - 1], share[bins // 2], share[-1]] == pytest.approx([1 / 6] * 4)
+    assert statistics["layers"]["weight"]["density"] == statistics["density"]
+
+
 def test_a_belief_is_judged_by_its_draws() -> None:
     belief = train_belief(doxa.nets.mlp(6, (8, 8), 3), doxa.learners.variational(doxa.priors.gaussian(1.0)))
     assert predicting_belief(True, belief) is belief
