@@ -18,7 +18,7 @@ from doxa.posteriors.divergence import closed_form
 from doxa.predict.belief import Belief
 from doxa_replicate import ReplicationOptions
 from doxa_replicate.weight_uncertainty.digits import mnist_error, pruning, under_attack
-from doxa_replicate.weight_uncertainty.digits.trainings import cells, choice, mixtures, models, settings
+from doxa_replicate.weight_uncertainty.digits.trainings import cells, choice, fleets, mixtures, models, settings
 from doxa_replicate.weight_uncertainty.digits.trainings.attacks import gradient_signs
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import predicting_belief, reliability_as_drawn
 from doxa_replicate.weight_uncertainty.digits.trainings.weights import kernel_density, weight_statistics
@@ -237,3 +237,26 @@ def test_a_claim_of_attacks_is_refuted_by_no_single_net_of_those_whose_gradients
         verdict = under_attack._judge(by_model, range(5), "as run", accuracies)
         assert verdict["verdict"] == expected
         assert len(verdict["parts"]) == 6
+
+
+def test_products_are_rounded_in_training_on_a_gpu_alone_and_never_in_what_is_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is seen on the way is predicted as what is seen at the end."""
+    seen: dict[str, str] = {}
+
+    def fleet(*arguments: Any, watch: Any, **more: Any) -> list[Any]:
+        seen["training"] = torch.get_float32_matmul_precision()
+        watch([])
+        return []
+
+    def watch(beliefs: Any) -> list[Any]:
+        seen["judging"] = torch.get_float32_matmul_precision()
+        return []
+
+    monkeypatch.setattr(doxa, "fleet", fleet)
+    x = torch.zeros(1, 1)
+    for device, precision in (("cuda", "high"), (None, "highest")):
+        fleets.train_fleet(ReplicationOptions(device=device), nn.Linear(1, 1), (x, x), watch=watch)
+        assert seen == {"training": precision, "judging": "highest"}
+        assert torch.get_float32_matmul_precision() == "highest"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import doxa
 from doxa.predict.belief import Belief
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.parts import cached_part
+from doxa_replicate.weight_uncertainty.digits.trainings.fleets import train_fleet, training_matmul
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import (
     JUDGED_BY,
     Cell,
@@ -73,6 +73,7 @@ def cells(
         "judged": JUDGED_BY,
         "watched": WATCH_EVERY,
         "device": options.device or "cpu",
+        "matmul": training_matmul(options),
     }
     part_name = f"mnist-{part}-{fleet_names[0]}-{width}"
     cells_of_seeds: list[Cell] = []
@@ -153,17 +154,14 @@ def _train_cells(
         half=min(HALF_OF_EPOCHS, recipe.epochs // 2),
         every=options.by_size(2, WATCH_EVERY),
     )
-    beliefs = doxa.fleet(
+    beliefs = train_fleet(
+        options,
         [start_net(options, width, seed) for _, seed in members],
         load_digits(options).train,
         learners=[learners[name] for name, _ in members],
-        likelihood=doxa.likelihoods.categorical(),
         seeds=[seed for _, seed in members],
         lr=learning_rate(recipe),
         epochs=recipe.epochs,
-        batch_size=BATCH,
-        device=options.device,
-        progress=options.progress,
         watch=watch,
     )
     cells_by_name: dict[str, list[Cell]] = {}

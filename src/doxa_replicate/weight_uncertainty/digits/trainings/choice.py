@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import doxa
 from doxa_replicate.columns import AS_RUN, AS_WRITTEN, CHOSEN
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.parts import cached_part
 from doxa_replicate.weight_uncertainty.digits.trainings.cells import cells, cells_as_run
+from doxa_replicate.weight_uncertainty.digits.trainings.fleets import train_fleet, training_matmul
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import Cell, class_probabilities, scores
 from doxa_replicate.weight_uncertainty.digits.trainings.mixtures import best_mixture
 from doxa_replicate.weight_uncertainty.digits.trainings.models import (
@@ -105,6 +105,7 @@ def choose_recipe(options: ReplicationOptions, name: str, width: int) -> dict[st
         "draws": draw_count(options),
         "seed": CHOICE_SEED,
         "device": options.device or "cpu",
+        "matmul": training_matmul(options),
     }
     trial: dict[str, Any] = cached_part(
         options,
@@ -134,17 +135,14 @@ def _try_recipes(
     scores_by_recipe: dict[int, dict[str, float]] = {}
     for epochs in sorted({recipe.epochs for recipe in recipes}):
         indices = [k for k, recipe in enumerate(recipes) if recipe.epochs == epochs]
-        beliefs = doxa.fleet(
+        beliefs = train_fleet(
+            options,
             start_net(options, width, CHOICE_SEED),
             data.learn,
             learners=[build_learner(model, recipes[k]) for k in indices],
-            likelihood=doxa.likelihoods.categorical(),
             seeds=CHOICE_SEED,
             lr=[learning_rate(recipes[k]) for k in indices],
             epochs=epochs,
-            batch_size=BATCH,
-            device=options.device,
-            progress=options.progress,
         )
         for k, belief in zip(indices, beliefs, strict=True):
             scores_by_recipe[k] = scores(

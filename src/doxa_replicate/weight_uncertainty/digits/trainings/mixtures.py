@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import doxa
 from doxa.predict.belief import Belief
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.parts import cached_part
 from doxa_replicate.weight_uncertainty.digits.trainings.cells import cells_as_run
+from doxa_replicate.weight_uncertainty.digits.trainings.fleets import train_fleet, training_matmul
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import (
     Cell,
     authors_draws,
@@ -111,6 +111,7 @@ def _grid_part(
         "width": width_at_size(options, WIDTH),
         "seed": SEED,
         "device": options.device or "cpu",
+        "matmul": training_matmul(options),
         "grid": list(grid),
         "draws": draw_count(options),
         "batch": BATCH,
@@ -126,17 +127,14 @@ def _train_grid(options: ReplicationOptions, grid: Sequence[Mixture], recipe: Tr
     options.say(f"MNIST, {len(grid)} scale mixtures, {WIDTH} units, {recipe.epochs} epochs")
     models = [DigitModel("mixture", "", mixture_prior(*mixture)) for mixture in grid]
     data = load_digits(options)
-    beliefs = doxa.fleet(
+    beliefs = train_fleet(
+        options,
         start_net(options, WIDTH, SEED),
         data.learn,
         learners=[build_learner(model, recipe) for model in models],
-        likelihood=doxa.likelihoods.categorical(),
         seeds=SEED,
         lr=learning_rate(recipe),
         epochs=recipe.epochs,
-        batch_size=BATCH,
-        device=options.device,
-        progress=options.progress,
     )
     x, y = data.choose
     return {
@@ -175,6 +173,7 @@ def _grid_as_run(options: ReplicationOptions, width: int, seed: int) -> dict[str
         "batch": BATCH,
         "start": [MEAN_START, RHO_START],
         "device": options.device or "cpu",
+        "matmul": training_matmul(options),
     }
     part = f"mnist-mixtures-as-run-{width}"
     # A new record of each: what is added to it is not to be kept.
@@ -185,17 +184,14 @@ def _train_as_run(options: ReplicationOptions, width: int, recipe: TrainingRecip
     options.say(f"MNIST, {len(TRAINED_MIXTURES)} scale mixtures as run, {width} units: seed {seed}")
     models = [DigitModel("mixture", "", mixture_prior(*mixture)) for mixture in TRAINED_MIXTURES]
     keeper = LowestLoss(BATCH, MINIBATCHES)
-    beliefs = doxa.fleet(
+    beliefs = train_fleet(
+        options,
         start_net(options, width, seed),
         load_digits(options).train,
         learners=[build_learner(model, recipe) for model in models],
-        likelihood=doxa.likelihoods.categorical(),
         seeds=seed,
         lr=learning_rate(recipe),
         epochs=recipe.epochs,
-        batch_size=BATCH,
-        device=options.device,
-        progress=options.progress,
         watch=keeper,
     )
 

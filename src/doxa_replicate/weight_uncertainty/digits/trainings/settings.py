@@ -11,6 +11,7 @@ from doxa_replicate.weight_uncertainty.digits.trainings.choice import (
     choose_recipe,
     chosen_model,
 )
+from doxa_replicate.weight_uncertainty.digits.trainings.fleets import training_matmul
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import authors_draws
 from doxa_replicate.weight_uncertainty.digits.trainings.models import (
     AS_RUN,
@@ -35,6 +36,7 @@ def training_settings(options: ReplicationOptions, chosen: Iterable[tuple[str, i
         "torch's own start of point estimates",
         "optimiser": "Adam",
         "inputs": "pixels / 255",
+        "matmul": f"{training_matmul(options)} precision in training, highest in predictions",
         **({"chosen": chosen_recipes} if (chosen_recipes := _chosen(options, chosen)) else {}),
     }
 
