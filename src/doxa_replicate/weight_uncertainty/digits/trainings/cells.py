@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 
 from doxa.predict.belief import Belief
+from doxa.results import to_plain_json
+from doxa_replicate.compact import round_floats
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.parts import cached_part
 from doxa_replicate.weight_uncertainty.digits.trainings.fleets import train_fleet, training_matmul
@@ -175,4 +177,6 @@ def _train_cells(
                 "stored": watch.stored[key],
             }
         )
-    return cells_by_name
+    # Parts are committed until all are there: curves and densities as precise as any chart shows them.
+    rounded: dict[str, list[Cell]] = round_floats(to_plain_json(cells_by_name))
+    return rounded
