@@ -95,7 +95,7 @@ def _authors_table(rows: Mapping[str, Any]) -> ResultTable:
     headers = ("π, −log σ₁, −log σ₂", "units", "the authors' %", "as stored %", "at the end %", "stored at epoch")
     caption = (
         "Test errors with 50 draws, 300 epochs; the authors' nets, one each, are those whose last minibatch had the "
-        "lowest loss so far. Beside what the epoch of storing does, the mixtures hardly differ."
+        "lowest loss so far."
     )
     return ResultTable("As run", headers, lines, text_columns=2, caption=caption)
 
