@@ -17,7 +17,7 @@ import doxa
 from doxa.posteriors.divergence import closed_form
 from doxa.predict.belief import Belief
 from doxa_replicate import ReplicationOptions
-from doxa_replicate.weight_uncertainty.digits import mnist_error, pruning, under_attack
+from doxa_replicate.weight_uncertainty.digits import mnist_error, narrow_prior, pruning, under_attack
 from doxa_replicate.weight_uncertainty.digits.trainings import cells, choice, fleets, mixtures, models, settings
 from doxa_replicate.weight_uncertainty.digits.trainings.attacks import gradient_signs
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import predicting_belief, reliability_as_drawn
@@ -260,3 +260,13 @@ def test_products_are_rounded_in_training_on_a_gpu_alone_and_never_in_what_is_ju
         fleets.train_fleet(ReplicationOptions(device=device), nn.Linear(1, 1), (x, x), watch=watch)
         assert seen == {"training": precision, "judging": "highest"}
         assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_the_nearest_of_several_priors_is_the_same_for_every_seed() -> None:
+    """Three that scatter about the plain Gaussian's own distance are no nearer, though at each seed one of them is."""
+    scatter = [0.2, -0.1, -0.1, 0.2, -0.1]
+    errors = {f"narrow-{s}": [2.32 + scatter[(k + s) % 5] for k in range(5)] for s in (6, 7, 8)}
+    errors["gaussian"] = [2.32] * 5
+    rows = {f"{name}, {width}": {"error": {"each": each}} for name, each in errors.items() for width in models.WIDTHS}
+    part = narrow_prior._judge(rows, range(5), "as run")["parts"]["400 units"]
+    assert part["verdict"] == "OPEN"
