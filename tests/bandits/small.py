@@ -67,6 +67,7 @@ POLICIES: dict[str, Any] = {
     "curious": bandits.greedy(0.2),
     "thompson": bandits.thompson(),
     "thompson, two": bandits.thompson(2),
+    "thompson, apart": bandits.thompson(2, per_action=True),
     "neural linear": bandits.neural_linear(2.0, every=3),
 }
 # Every learner with every policy that takes it.

@@ -84,6 +84,34 @@ def test_thompson_takes_an_action_as_often_as_it_is_best(draws: int, gap: float)
     assert abs(share - float(expected)) < 4 * float((expected * (1 - expected) / FROZEN["steps"]).sqrt())
 
 
+class Shared(Biases):
+    """One uncertain weight pays for either action, and a certain one more for the first."""
+
+    def __init__(self, gap: float) -> None:
+        super().__init__()
+        self.values = nn.Linear(1, 1, bias=False)
+        nn.init.zeros_(self.values.weight)
+        self.register_buffer("gap", torch.tensor(gap))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.values(torch.ones_like(x[:, :1])) + self.gap * x[:, -2:-1]
+
+
+@pytest.mark.parametrize("draws", [1, 3])
+def test_actions_that_share_a_weight_differ_by_chance_where_each_is_drawn_for(draws: int) -> None:
+    """One draw for both leaves the gap as it is; draws of their own take the first action with Φ(gap √S / √2)."""
+    gap = 0.6
+    learner = learners.variational(priors.gaussian(1.0), posterior=posteriors.mean_field(scale=1.0))
+    together, apart = (
+        bandits.play(Shared(gap), NOTHING, [bandits.agent(learner, policy)], **FROZEN)[0]
+        for policy in (bandits.thompson(draws), bandits.thompson(draws, per_action=True))
+    )
+    assert not bool(together.taken.any())
+    expected = 0.5 * (1 + torch.erf(torch.tensor(gap * draws**0.5 / 2)))
+    share = float((apart.taken == 0).double().mean())
+    assert abs(share - float(expected)) < 4 * float((expected * (1 - expected) / FROZEN["steps"]).sqrt())
+
+
 def test_thompson_of_an_ensemble_listens_to_one_member_at_a_time() -> None:
     """Two of three members, of fixed opinions, prefer the second action: so do two thirds of the steps."""
 
@@ -139,6 +167,10 @@ def test_bad_settings_are_told_why() -> None:
         bandits.thompson(0)
     with pytest.raises(BadInput, match="at most"):
         bandits.thompson(10_000)
+    with pytest.raises(BadInput, match="100 for each of 3 actions are 300"):
+        bandits.play(
+            net(), bandit(), [bandits.agent(LEARNERS["shared"], bandits.thompson(100, per_action=True))], **RULES
+        )
     with pytest.raises(BadInput, match="positive"):
         bandits.neural_linear(0.0)
     with pytest.raises(BadInput, match="not an ensemble"):

@@ -29,6 +29,7 @@ class AgentContext:
     replay: Replay
     inputs: Tensor  # [cells, D]
     nets: int
+    actions: int
 
     @property
     def agents(self) -> int:

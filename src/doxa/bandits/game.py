@@ -67,7 +67,7 @@ class Game:
         self.clock = torch.zeros(1, dtype=torch.int64, device=device)  # steps of the environment, where it is played
         self.step = 0  # the same on the CPU
         self.minibatches: tuple[Tensor, Tensor] | None = None  # cells and rewards [K, updates · B]
-        agent_context = AgentContext(problem, gradient, self.replay, self.inputs, nets)
+        agent_context = AgentContext(problem, gradient, self.replay, self.inputs, nets, len(bandit.actions))
         self.policy: ActionSelector = agents[0].policy.start(agent_context, [agent.policy for agent in agents])
         self._prefill()
 
