@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from doxa.bandits import Replay
+from doxa.bandits.replay import shuffled_places
 
 
 @pytest.mark.parametrize("pushes", [3, 7, 8, 30])
@@ -34,3 +35,14 @@ def test_places_are_each_agent_s_own() -> None:
     cells, rewards = replay.look_up(torch.tensor([1, 0, 1]), torch.tensor([[0, 3], [2, 2], [1, 0]]))
     assert cells.tolist() == [[4, 7], [2, 2], [5, 4]]
     assert rewards.tolist() == [[-4, -7], [-2, -2], [-5, -4]]
+
+
+@pytest.mark.parametrize("count", [1, 5, 8])
+def test_every_place_comes_once_the_empty_ones_last(count: int) -> None:
+    u = torch.rand(300, 8, generator=torch.Generator().manual_seed(0))
+    places = shuffled_places(u, torch.tensor([count]))
+    assert torch.equal(places.sort(1).values, torch.arange(8).expand(300, 8))
+    assert torch.equal(places[:, :count].sort(1).values, torch.arange(count).expand(300, count))
+    # Each as likely to come first as any other.
+    firsts = places[:, 0].bincount(minlength=8)[:count].double()
+    assert float((firsts - 300 / count).abs().max()) <= 4 * (300 / count) ** 0.5

@@ -12,8 +12,10 @@ from torch import nn
 
 from bandits.small import LEARNERS, PAIRS, POLICIES, RULES, bandit, net, numbers, play_small
 from doxa import bandits, learners, likelihoods, priors, rates
+from doxa import kl_weights as kl_weights_room
 from doxa.bandits.game import Game
 from doxa.errors import BadInput, BrokenFile, Interrupted
+from doxa.gradients.point import PointGradient
 from doxa.gradients.variational import VariationalGradient
 from doxa.random import streams
 from doxa.random.keys import seed_of
@@ -53,7 +55,8 @@ def test_an_agent_is_what_it_is_alone(learner: str, policy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("learner", "policy"), [("point", "curious"), ("local", "thompson"), ("point", "neural linear")]
+    ("learner", "policy"),
+    [("point", "curious"), ("local", "thompson"), ("mixture", "thompson, apart"), ("point", "neural linear")],
 )
 def test_a_game_resumes_to_the_bit(learner: str, policy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     agents = three_agents(learner, policy)
@@ -162,6 +165,41 @@ def test_the_kl_is_weighed_by_what_is_remembered(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(VariationalGradient, "evaluate", watched)
     play_small([bandits.agent(LEARNERS["local"], bandits.thompson())], steps=6, memory=10, prefill=7, updates=1)
     assert kl_weights == pytest.approx([1 / n for n in (8, 9, 10, 10, 10, 10)])
+    # Blundell's shares halve from one update of a step to the next, and begin anew with the next step.
+    kl_weights.clear()
+    halving = learners.variational(priors.gaussian(1.0), kl_weight=kl_weights_room.geometric())
+    play_small([bandits.agent(halving, bandits.thompson())], steps=3, memory=12, batch_size=4, updates=3)
+    assert kl_weights == pytest.approx([3 * share / 7 / 12 for share in (4, 2, 1)] * 3)
+
+
+def test_without_replacement_a_step_is_one_pass_over_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[torch.Tensor] = []
+    evaluate = PointGradient.evaluate
+
+    def watched(gradient: Any, batch: Any, context: Any) -> Any:
+        seen.append(torch.cat([batch.x, batch.y], 2))
+        return evaluate(gradient, batch, context)
+
+    monkeypatch.setattr(PointGradient, "evaluate", watched)
+    agents = [bandits.agent(LEARNERS["point"], bandits.greedy(), seed=seed) for seed in (1, 2)]
+    outcomes = play_small(agents, steps=4, memory=12, batch_size=4, updates=3, replacement=False)
+    passes = [torch.cat(seen[3 * t : 3 * t + 3], 1) for t in range(4)]
+    for k, (outcome, agent) in enumerate(zip(outcomes, agents, strict=True)):
+        episode = bandit().episode(agent.seed, 16)
+        actions = torch.cat([episode.random_actions[:12], outcome.taken])
+        rewards = episode.pays.gather(1, actions[:, None])
+        things = torch.cat([bandit().inputs[3 * episode.rows + actions], rewards], 1)
+        for t in range(4):
+            assert sorted(passes[t][k].tolist()) == sorted(things[t + 1 : t + 13].double().tolist())
+        assert not torch.equal(passes[0][k], passes[1][k]), "shuffled anew"
+    assert not torch.equal(passes[0][0], passes[0][1])
+
+
+def test_one_pass_takes_no_more_than_there_is() -> None:
+    agent = bandits.agent(LEARNERS["point"], bandits.greedy())
+    with pytest.raises(BadInput, match="made of 12 things, but at first 8 are remembered"):
+        play_small([agent], memory=12, prefill=7, batch_size=4, updates=3, replacement=False)
+    play_small([agent], steps=8, memory=12, prefill=7, batch_size=4, updates=2, replacement=False)
 
 
 def test_learning_pays() -> None:

@@ -11,7 +11,7 @@ import torch
 
 from bandits.small import PAIRS, RULES, bandit, net, numbers, play_small
 from bandits.test_play import three_agents
-from doxa import bandits
+from doxa import bandits, kl_weights, learners, priors
 from doxa.engine import capture
 from doxa.engine import run as run_module
 from doxa.engine.checkpoint import Checkpointer
@@ -35,6 +35,20 @@ def test_a_recorded_game_is_the_written_one(
         for recorded_numbers, expected in zip(numbers(one), numbers(other), strict=True):
             torch.testing.assert_close(recorded_numbers, expected, rtol=1e-9, atol=1e-11)
     assert warmed == [None] * capture.WARM_UP_UNITS
+
+
+def test_a_recorded_pass_over_the_memory_is_the_written_one(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With shares of the KL that halve from update to update."""
+    monkeypatch.setattr(sys.modules["doxa.bandits.play"], "SPAN", 5)
+    learner = learners.variational(priors.scale_mixture(0.5, 1.0, 0.1), samples=2, kl_weight=kl_weights.geometric())
+    agents = [bandits.agent(learner, bandits.thompson(2, per_action=True), seed, 0.02) for seed in (1, 2)]
+    options: dict[str, Any] = {"memory": 16, "batch_size": 4, "updates": 4, "replacement": False}
+    written = play_small(agents, **options)
+    record()
+    for one, other in zip(play_small(agents, **options), written, strict=True):
+        assert torch.equal(one.taken, other.taken)
+        for recorded_numbers, expected in zip(numbers(one), numbers(other), strict=True):
+            torch.testing.assert_close(recorded_numbers, expected, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize(("learner", "policy"), [("shared", "thompson, two"), ("point", "curious")])

@@ -18,8 +18,9 @@ class Agent:
     min_q F/N = −(1/N) Σ_{i remembered} E_q log p(rᵢ/c | xᵢ, aᵢ, w) + (β/N) KL(q‖p)
 
     `learner` is one of doxa.learners, `policy` one of doxa.bandits; rewards are divided by `reward_scale`, c,
-    before they are learned. A schedule `lr`, and the learner's KL weight β, count environment steps as epochs. What
-    happens to an agent, and its own random numbers, are functions of its `seed`.
+    before they are learned. A schedule `lr`, and the learner's KL weight β, count environment steps as epochs; β may
+    differ from update to update of a step, the epoch's minibatches. What happens to an agent, and its own random
+    numbers, are functions of its `seed`.
     Blundell et al. (2015), Weight uncertainty in neural networks.
     """
 

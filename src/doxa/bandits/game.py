@@ -11,7 +11,7 @@ from torch import Tensor
 from doxa.bandits.agent import Agent
 from doxa.bandits.agent_context import ActionSelector, AgentContext
 from doxa.bandits.bandit import Bandit, uniform_integers
-from doxa.bandits.replay import Replay
+from doxa.bandits.replay import Replay, shuffled_places
 from doxa.contracts import Batch, Problem
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Gradient, State
@@ -29,6 +29,7 @@ class GameSettings:
     batch_size: int
     memory: int
     prefill: int
+    replacement: bool = True
 
 
 class Game:
@@ -113,12 +114,17 @@ class Game:
         self.replay.push(position, rows * action_count + action, reward / self.scales)
         self.taken.index_copy_(1, self.clock, action[:, None].to(torch.uint8))
         if self.rules.updates:
-            u = torch.empty(
-                len(self.net_seeds), self.rules.updates * self.rules.batch_size, device=self.net_seeds.device
-            )
-            fill_uniform(u, Stream(self.net_seeds, unit, streams.BANDIT_BATCH))
-            self.minibatches = self.replay.look_up(self.agent_of, uniform_integers(u, self.replay.count(position)))
+            places = self._draw_places(unit, self.replay.count(position))
+            self.minibatches = self.replay.look_up(self.agent_of, places)
         self.clock += 1
+
+    def _draw_places(self, unit: int | Tensor, count: Tensor) -> Tensor:
+        """Where in its memory each net finds the minibatches of a step [K, updates · B]."""
+        rules, nets = self.rules, len(self.net_seeds)
+        size = rules.updates * rules.batch_size
+        u = torch.empty(nets, size if rules.replacement else rules.memory, device=self.net_seeds.device)
+        fill_uniform(u, Stream(self.net_seeds, unit, streams.BANDIT_BATCH))
+        return uniform_integers(u, count) if rules.replacement else shuffled_places(u, count)[:, :size]
 
     def state(self) -> State:
         memory = {f"replay.{k}": t for k, t in self.replay.state().items()}

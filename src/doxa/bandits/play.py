@@ -54,6 +54,7 @@ def play(
     batch_size: int = 64,
     memory: int = 4096,
     prefill: int | None = None,
+    replacement: bool = True,
     optimiser: Adam | Sgd | None = None,
     device: torch.device | str | None = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -66,7 +67,8 @@ def play(
     regret_T = Σ_{t ≤ T} (r_t(oracle) − r_t(agent)),  oracle = argmaxₐ E[r | x_t, a]
 
     In every step all agents choose, see what their action pays, put it in the place of the oldest of the `memory`
-    latest things they remember, and take `updates` steps of Adam on minibatches of `batch_size` drawn from these. At
+    latest things they remember, and take `updates` steps of Adam on minibatches of `batch_size` drawn from these;
+    without `replacement` nothing is drawn twice in a step, so that minibatches enough are one pass over the memory. At
     first they remember `prefill` actions taken at random, as many as fit unless told otherwise, which count for no
     regret. `net` is one for all or one an agent, from context and action [B, D + A] to what the likelihood takes.
     Agents of one kind play as one program; on a GPU a step is one CUDA graph. With `checkpoint`, a folder, the game is
@@ -85,16 +87,8 @@ def play(
     optimiser = Adam() if optimiser is None else optimiser
     if not isinstance(optimiser, Adam | Sgd):
         raise BadInput("optimiser must be one of doxa.optimisers, whose steps need no word from the CPU: e.g. adam()")
-    rules = GameSettings(
-        steps=require_whole("steps", steps),
-        updates=require_whole("updates", updates, least=0),
-        batch_size=require_whole("batch_size", batch_size),
-        memory=require_whole("memory", memory),
-        prefill=require_whole("memory", memory) if prefill is None else require_whole("prefill", prefill, least=0),
-    )
+    rules = _game_settings(steps, updates, batch_size, memory, prefill, replacement)
     every = require_whole("checkpoint_every", checkpoint_every)
-    if rules.prefill > rules.memory:
-        raise BadInput(f"prefill={prefill}, but memory={memory}: no more can be remembered than fits")
     groups: dict[Any, list[int]] = {}
     for k, agent in enumerate(agents):
         groups.setdefault(agent.kind, []).append(k)
@@ -133,6 +127,29 @@ def play(
                 outcomes = [replace(o, belief=game_monitor.belief(i)) for i, o in enumerate(game_monitor.outcomes())]
                 outcome_of_agent |= dict(zip(group, outcomes, strict=True))
     return [outcome_of_agent[k] for k in range(len(agents))]
+
+
+def _game_settings(
+    steps: int, updates: int, batch_size: int, memory: int, prefill: int | None, replacement: bool
+) -> GameSettings:
+    """How a game is played, if it can be."""
+    rules = GameSettings(
+        steps=require_whole("steps", steps),
+        updates=require_whole("updates", updates, least=0),
+        batch_size=require_whole("batch_size", batch_size),
+        memory=require_whole("memory", memory),
+        prefill=require_whole("memory", memory) if prefill is None else require_whole("prefill", prefill, least=0),
+        replacement=bool(replacement),
+    )
+    if rules.prefill > rules.memory:
+        raise BadInput(f"prefill={prefill}, but memory={memory}: no more can be remembered than fits")
+    at_first = min(rules.prefill + 1, rules.memory)
+    if not rules.replacement and rules.updates * rules.batch_size > at_first:
+        raise BadInput(
+            f"without replacement {rules.updates} minibatches of {rules.batch_size} are made of "
+            f"{rules.updates * rules.batch_size} things, but at first {at_first} are remembered"
+        )
+    return rules
 
 
 def _require_same_step(run: Run, game: Game, file: Checkpointer) -> None:
@@ -192,7 +209,7 @@ def start_game(
         "optimiser": describe(optimiser),
         "net": [describe(member.net) for member in members],
         "agents": [describe(agent) for agent in agents],
-        **asdict(rules),
+        **{k: v for k, v in asdict(rules).items() if k != "replacement" or not v},  # as games were saved before
     }
     net_seeds = torch.tensor([seed_of(key) for key in net_keys(members)], device=like.device)
     light_problem, nets = replace(problem.without_starts(), buffers=problem.buffers), members[0].learner.nets

@@ -34,3 +34,9 @@ class Replay:
 
     def state(self) -> dict[str, Tensor]:
         return {"cells": self.cells, "rewards": self.rewards}
+
+
+def shuffled_places(u: Tensor, count: Tensor) -> Tensor:
+    """All places in the order of their uniform numbers u [K, size], the first `count` of them before the empty ones."""
+    is_empty = torch.arange(u.shape[1], device=u.device) >= count
+    return u.masked_fill(is_empty, 2.0).argsort(dim=1, stable=True)

@@ -48,6 +48,12 @@ class Calendar:
     def moment(self, unit: int) -> Moment:
         return Moment(unit, self.units, unit % self.units_per_epoch, self.units_per_epoch)
 
+    def step_moments(self, unit: int, count: int, period: int) -> list[Moment]:
+        """Where the steps of some units stand, `period` of them in each: the minibatches of their epoch."""
+        per_epoch = self.units_per_epoch * period
+        steps = range(unit * period, (unit + count) * period)
+        return [Moment(step, self.units * period, step % per_epoch, per_epoch) for step in steps]
+
 
 class RunReporter(Protocol):
     """Who started a run, and is asked what to say of it."""
@@ -201,7 +207,7 @@ class Run:
         period = self.source.period
         moments = [self.calendar.moment(u) for u in range(unit, unit + count)]
         sizes = torch.tensor([self.source.size(u) for u in range(unit, unit + count)], dtype=torch.float64)
-        kl_weights = schedule_values(self.kl_weights, moments) / sizes[:, None]
+        kl_weights = schedule_values(self.kl_weights, self.calendar.step_moments(unit, count, period))
         rates = schedule_values(self.rates, moments)
         bad = (~(rates >= 0) | rates.isinf()).nonzero().tolist()
         if bad:
@@ -222,7 +228,7 @@ class Run:
             return values if period == 1 else values.repeat_interleave(period, 0)
 
         numbers = {k: steps(v) for k, v in stepper_numbers.items()}
-        return StepNumbers(steps(kl_weights), steps(group_rates), numbers, steps(sizes), scalars)
+        return StepNumbers(kl_weights / steps(sizes)[:, None], steps(group_rates), numbers, steps(sizes), scalars)
 
     def _group_rates(self, group: Group, rates: Tensor, moments: Sequence[Moment]) -> Tensor:
         if group.active is None:
@@ -305,13 +311,12 @@ class Run:
 
 def schedule_values(schedules: Sequence[Schedule], moments: Sequence[Moment]) -> Tensor:
     """Each schedule's numbers at some moments [moments, K], in double precision; each is asked once."""
-    values_by_schedule: dict[int, list[float]] = {}
+    values_by_schedule: dict[int, Tensor] = {}
     for schedule in schedules:
         if id(schedule) not in values_by_schedule:
-            values_by_schedule[id(schedule)] = [float(schedule(moment)) for moment in moments]
-    return torch.tensor(
-        [values_by_schedule[id(schedule)] for schedule in schedules], dtype=torch.float64
-    ).T.contiguous()
+            values = [float(schedule(moment)) for moment in moments]
+            values_by_schedule[id(schedule)] = torch.tensor(values, dtype=torch.float64)
+    return torch.stack([values_by_schedule[id(schedule)] for schedule in schedules], 1)
 
 
 @contextmanager
