@@ -80,16 +80,27 @@ def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> Paire
 def student_quantile(q: float, freedom: int) -> float:
     """The q-quantile of Student's t.
 
-    With t = √ν tan θ the density of θ is cos^{ν−1} θ / c; it is summed up by the trapezoidal rule.
+    t = √ν tan θ,  P(|T| < t) = sin θ · Σ_k aₖ cos^k θ for even ν,  2/π (θ + sin θ · Σ_k aₖ cos^k θ) for odd ν
+
+    The angle is found by halving. Abramowitz & Stegun (1964), Handbook of mathematical functions, 26.7.3 and 26.7.4.
     """
     if not 0 < q < 1:
         raise BadInput(f"q must lie between 0 and 1, got {q}")
-    theta = torch.linspace(-math.pi / 2, math.pi / 2, 400_001, dtype=torch.float64)
-    below = torch.cumulative_trapezoid(theta.cos().clamp_min(0) ** (require_whole("freedom", freedom) - 1), theta)
-    i = int(torch.searchsorted(below / below[-1], q))
-    below_at_left = float(below[i - 1]) if i else 0.0
-    fraction = (q * float(below[-1]) - below_at_left) / (float(below[i]) - below_at_left)
-    return math.sqrt(freedom) * math.tan(float(theta[i]) + fraction * float(theta[1] - theta[0]))
+    freedom, low, high = require_whole("freedom", freedom), -math.pi / 2, math.pi / 2
+    while low < (middle := (low + high) / 2) < high:
+        below = 0.5 + 0.5 * _central_probability(middle, freedom)
+        low, high = (middle, high) if below < q else (low, middle)
+    return math.sqrt(freedom) * math.tan(high)
+
+
+def _central_probability(theta: float, freedom: int) -> float:
+    """P(|T| < √ν tan θ), below zero for angles below zero; the sum ends at cos^{ν−2} θ."""
+    is_odd, cosine = freedom % 2, math.cos(theta)
+    total, term = 0.0, cosine if is_odd else 1.0
+    for power in range(is_odd, freedom - 1, 2):
+        total, term = total + term, term * cosine**2 * (power + 1) / (power + 2)
+    total *= math.sin(theta)
+    return 2 / math.pi * (theta + total) if is_odd else total
 
 
 def thinned(curve: Values, points: int = 250) -> tuple[Tensor, Tensor]:
