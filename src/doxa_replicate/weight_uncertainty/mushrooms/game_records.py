@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from doxa import bandits
-from doxa_replicate.over_seeds import standard_error
 from doxa_replicate.weight_uncertainty.mushrooms.agents import GameSize
 
 CURVE_POINTS, RATE_WINDOWS = 200, 50  # of a curve, and of an eating rate
@@ -57,25 +56,18 @@ def final_values(games: Sequence[GameRecord], name: str = "regret") -> list[floa
     return [float(game[name][-1]) for game in games]
 
 
-def fit_end_line(games: Sequence[GameRecord], name: str, share: float) -> bandits.LinearFit:
-    """The line through the end of the mean curve."""
-    rows = torch.tensor([game[name] for game in games], dtype=torch.float64).mean(0)
-    return bandits.slope(rows, share, games[0]["steps"])
+def growth(games: Sequence[GameRecord], name: str, start: float, end: float = 1.0) -> list[float]:
+    """By how much a curve rises from one share of the game to another, seed by seed."""
+
+    def value(curve: Sequence[float], share: float) -> float:
+        return float(curve[max(0, round(share * len(curve)) - 1)])
+
+    return [value(game[name], end) - value(game[name], start) for game in games]
 
 
-def slope_standard_error(games: Sequence[GameRecord], name: str, share: float) -> float | None:
-    """The standard error of that line's slope over seeds: the mean of their own slopes is the slope of their mean."""
-    return standard_error([fit_end_line([game], name, share).slope for game in games])
-
-
-def format_interval(difference: Mapping[str, float]) -> str:
+def format_interval(difference: bandits.PairedDifference) -> str:
     """A difference by pairs in words."""
     return (
-        f"{difference['mean']:,.0f} (95 % from {difference['low']:,.0f} to {difference['high']:,.0f}, "
-        f"{100 * difference['won']:.0f} % of seeds won)".replace("-", "−")
+        f"{difference.mean:,.0f} (95 % from {difference.low:,.0f} to {difference.high:,.0f}, "
+        f"{100 * difference.won:.0f} % of seeds won)".replace("-", "−")
     )
-
-
-def doubt_note(difference: Mapping[str, float], subject: str = "of the difference") -> str:
-    """What a verdict says beside its setting where seeds differ more than agents do."""
-    return f"; zero is within the 95 % interval {subject}" if difference["low"] <= 0 <= difference["high"] else ""

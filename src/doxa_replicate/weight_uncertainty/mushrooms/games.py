@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,146 +12,126 @@ from doxa import bandits
 from doxa.errors import BadInput
 from doxa.results import to_plain_json
 from doxa.storage.describe import describe
+from doxa_replicate.columns import AS_RUN, AS_WRITTEN, CHOSEN
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.parts import cached_part, cached_settings, stem, work_sessions
 from doxa_replicate.weight_uncertainty.mushrooms.agents import (
-    CHOSEN_NAMES,
-    EPSILON_BY_KIND,
-    FIXED,
-    FULL,
+    BBB,
+    BBB_AS_RUN,
+    BBB_AS_WRITTEN,
+    GREEDY_AGENTS,
     HIDDEN,
-    LEARNING_SAMPLES,
-    NARROW_SCALE,
-    NOISE_MODELS,
-    QUICK,
-    STARTS,
-    WIDE_SHARE,
-    WRITTEN_SETTINGS,
+    LIKELIHOOD,
     AgentSetting,
     GameSize,
+    ThompsonSetting,
     game_size,
-    settings_grid,
     start_net,
+    varied_settings,
 )
 from doxa_replicate.weight_uncertainty.mushrooms.game_records import GameRecord, game_record
+from doxa_replicate.weight_uncertainty.mushrooms.grids import (
+    AGENT_OF_KIND,
+    PROGRAMS,
+    Choice,
+    settings_grid,
+    tuning_seeds,
+)
 
 Games = dict[str, dict[str, GameRecord]]  # what agents did, by setting and seed
+GamesByAgent = dict[str, list[GameRecord]]  # seed by seed
+Request = tuple[str, AgentSetting, int]  # a game that is asked for: name, setting, seed
+WRITTEN_AGENTS: dict[str, dict[str, AgentSetting]] = {"thompson": {BBB: BBB_AS_WRITTEN}, "greedy": {**GREEDY_AGENTS}}
+RUN_AGENTS: dict[str, dict[str, AgentSetting]] = {"thompson": {BBB: BBB_AS_RUN}, "greedy": {**GREEDY_AGENTS}}
 
 
 def reported_seeds(options: ReplicationOptions) -> list[int]:
-    """Those that are reported: two at least, since agents are compared by pairs of the same seed."""
-    seeds = options.seed_list(2, 5)
+    """Those of the main games: two at least, since agents are compared by pairs of the same seed."""
+    seeds = options.seed_list(2, 10)
     if len(seeds) < 2:
         raise BadInput(f"agents are compared seed by seed, over two seeds or more; got {len(seeds)}: --seeds 2")
     return seeds
 
 
-@dataclass(frozen=True)
-class AgentGames:
-    """The games of a kind of agent: the document's by the reported seeds, a grid's by those for choosing too."""
-
-    options: ReplicationOptions
-    kind: str
-    games: Games
-
-    @property
-    def grid(self) -> dict[str, AgentSetting]:
-        return settings_grid(self.kind, self.options)
-
-    @property
-    def chosen_setting(self) -> str:
-        """The setting of the grid with the least mean expected regret on the seeds for choosing; fewest diverged first.
-
-        Of agents that explore, the least in the last half of the game, where their slope is measured.
-        """
-        tuning = game_size(self.options).tuning
-        return min(self.grid, key=lambda name: (len(self._diverged_seeds(name, tuning)), self._regret(name, tuning)))
-
-    def _diverged_seeds(self, name: str, seeds: Sequence[int]) -> list[int]:
-        """The seeds with which a setting diverged."""
-        return [seed for seed in seeds if self.games[name][str(seed)].get("trouble")]
-
-    def _regret(self, name: str, seeds: Sequence[int], curve: str = "expected") -> float:
-        """The mean over seeds of the regret that decides: at the end, less that at half-time where agents explore."""
-        curves = [self.games[name][str(seed)][curve] for seed in seeds]
-        return sum(y[-1] - (y[(len(y) - 1) // 2] if self.kind in EPSILON_BY_KIND else 0.0) for y in curves) / len(
-            curves
-        )
-
-    @property
-    def reported(self) -> dict[str, list[GameRecord]]:
-        """The games of the reported seeds by setting, the chosen one among them under its own name."""
-        names = {name: name for name in WRITTEN_SETTINGS.get(self.kind, {})} | {
-            CHOSEN_NAMES[self.kind]: self.chosen_setting
-        }
-        seeds = reported_seeds(self.options)
-        return {shown_name: [self.games[name][str(seed)] for seed in seeds] for shown_name, name in names.items()}
-
-    @property
-    def grid_summary(self) -> dict[str, Any]:
-        """Every setting of the grid: the regret that decides, on the seeds for choosing and on those reported."""
-        tuning, seeds = game_size(self.options).tuning, reported_seeds(self.options)
-        rows = {
-            name: {
-                "setting": asdict(setting),
-                "tuning": self._regret(name, tuning),
-                "reported": self._regret(name, seeds),
-                "reported_realised": self._regret(name, seeds, "regret"),
-                "diverged": self._diverged_seeds(name, (*tuning, *seeds)),
-            }
-            for name, setting in self.grid.items()
-        }
-        return {"rows": rows, "chosen": self.chosen_setting, "tuning_seeds": list(tuning)}
+def varied_seeds(options: ReplicationOptions) -> list[int]:
+    """Those of the games with other priors and rates: the first half of the reported ones, two at least."""
+    seeds = reported_seeds(options)
+    return seeds[: max(2, len(seeds) // 2)]
 
 
-def play_agents(options: ReplicationOptions, kind: str) -> AgentGames:
-    """All agents of a kind on the 95 columns of the document."""
+def main_games(options: ReplicationOptions) -> dict[str, GamesByAgent]:
+    """What the agents of figures 23 to 25 did, column by column; of the chosen ones neural linear too."""
     size, seeds = game_size(options), reported_seeds(options)
-    # Agents that explore play as one program, however often they do.
-    program, kinds = ("exploring", tuple(EPSILON_BY_KIND)) if kind in EPSILON_BY_KIND else (kind, (kind,))
-    settings = {name: setting for grid_kind in kinds for name, setting in settings_grid(grid_kind, options).items()}
-    requests = [(name, setting, seed) for name, setting in WRITTEN_SETTINGS.get(kind, {}).items() for seed in seeds]
-    requests += [(name, setting, seed) for name, setting in settings.items() for seed in (*size.tuning, *seeds)]
-    return AgentGames(options, kind, _play_by_noise(options, program, "drop_first", requests))
+    as_run: GamesByAgent = {}
+    for program, settings in RUN_AGENTS.items():
+        as_run |= _play(options, f"mushrooms-as-run-{program}", size.one_pass, settings, seeds)
+    as_written: GamesByAgent = {}
+    for program, settings in WRITTEN_AGENTS.items():
+        games = _play_program_of(options, program)
+        as_written |= {name: [games[name][str(seed)] for seed in seeds] for name in settings}
+    chosen: GamesByAgent = {}
+    for program, kinds in PROGRAMS.items():
+        settings = {AGENT_OF_KIND[kind]: choose(options, kind).setting for kind in kinds}
+        chosen |= _play(options, f"mushrooms-chosen-{program}", size, settings, seeds)
+    return {AS_RUN: as_run, AS_WRITTEN: as_written, CHOSEN: chosen}
 
 
-def play_with_one_update(options: ReplicationOptions) -> dict[str, list[GameRecord]]:
-    """The document's Thompson agents with one step of learning for each of the game, by the reported seeds."""
-    size, seeds = replace(game_size(options), updates=1), reported_seeds(options)
-    requests = [(name, setting, seed) for name, setting in WRITTEN_SETTINGS["thompson"].items() for seed in seeds]
-    games = _play_part(options, "mushrooms-thompson-once-drop_first", size, FIXED, "drop_first", requests)
-    return {name: [games_by_seed[str(seed)] for seed in seeds] for name, games_by_seed in games.items()}
+def varied_games(options: ReplicationOptions) -> dict[str, GamesByAgent]:
+    """What agents with other priors and with a lower rate did, by fewer seeds, beside those of the main games."""
+    size, seeds = game_size(options), varied_seeds(options)
+    sizes = {AS_RUN: size.one_pass, AS_WRITTEN: size, CHOSEN: size}
+    return {
+        column: {name: main[name][: len(seeds)] for name in (*GREEDY_AGENTS, BBB)}
+        | _play(
+            options,
+            f"mushrooms-{column.replace(' ', '-')}-varied",
+            sizes[column],
+            varied_settings(thompson_settings(options)[column]),
+            seeds,
+        )
+        for column, main in main_games(options).items()
+    }
 
 
-def play_with_all_columns(kind_games: AgentGames) -> list[GameRecord]:
-    """The chosen agent of a kind with a column for every letter: 117 in place of 95."""
-    name, seeds = CHOSEN_NAMES[kind_games.kind], reported_seeds(kind_games.options)
-    requests = [(name, kind_games.grid[kind_games.chosen_setting], seed) for seed in seeds]
-    games_by_seed = _play_by_noise(kind_games.options, kind_games.kind, "one_hot", requests)[name]
-    return [games_by_seed[str(seed)] for seed in seeds]
+def thompson_settings(options: ReplicationOptions) -> dict[str, ThompsonSetting]:
+    """The setting of the main Thompson agent by column."""
+    chosen = choose(options, "thompson").setting
+    assert isinstance(chosen, ThompsonSetting)
+    return {AS_RUN: BBB_AS_RUN, AS_WRITTEN: BBB_AS_WRITTEN, CHOSEN: chosen}
 
 
-def _play_by_noise(
-    options: ReplicationOptions, kind: str, encoding: str, requests: Sequence[tuple[str, AgentSetting, int]]
-) -> Games:
-    """Games by setting and seed; those of one likelihood are one program."""
-    games: Games = {}
-    for noise in NOISE_MODELS:
-        noise_requests = [game_request for game_request in requests if game_request[1].noise == noise]
-        if noise_requests:
-            games |= _play_part(
-                options, f"mushrooms-{kind}-{noise}-{encoding}", game_size(options), noise, encoding, noise_requests
-            )
-    return games
+def choose(options: ReplicationOptions, kind: str) -> Choice:
+    """The settings of a kind, tried on seeds of their own."""
+    (program,) = (name for name, kinds in PROGRAMS.items() if kind in kinds)
+    return Choice(kind, settings_grid(kind, options), _play_program_of(options, program), tuning_seeds(options))
+
+
+def _play_program_of(options: ReplicationOptions, program: str) -> Games:
+    """The grids of a program by the seeds for choosing, and beside them the agents as written."""
+    requests = _requests(WRITTEN_AGENTS.get(program, {}), reported_seeds(options))
+    for kind in PROGRAMS[program]:
+        requests += _requests(settings_grid(kind, options), tuning_seeds(options))
+    return _play_part(options, f"mushrooms-{program}", game_size(options), requests)
+
+
+def _play(
+    options: ReplicationOptions, part: str, size: GameSize, settings: Mapping[str, AgentSetting], seeds: Sequence[int]
+) -> GamesByAgent:
+    """Some agents' games by some seeds, as one program."""
+    games = _play_part(options, part, size, _requests(settings, seeds))
+    return {name: [games[name][str(seed)] for seed in seeds] for name in settings}
+
+
+def _requests(settings: Mapping[str, AgentSetting], seeds: Iterable[int]) -> list[Request]:
+    seeds = [*seeds]
+    return [(name, setting, seed) for name, setting in settings.items() for seed in seeds]
 
 
 def _play_part(
     options: ReplicationOptions,
     part: str,
     size: GameSize,
-    noise: str,
-    encoding: str,
-    requests: Sequence[tuple[str, AgentSetting, int]],
+    requests: Sequence[Request],
 ) -> Games:
     """Games as one program, but for those that are kept from before: no agent's game hangs on another's.
 
@@ -162,18 +142,18 @@ def _play_part(
         for name, setting, seed in requests
     }
     games: Games = {}
-    checkpoint_folder = _checkpoint_folder(options, part, _part_settings([*missing_agents.values()], size, noise))
+    checkpoint_folder = _checkpoint_folder(options, part, _part_settings([*missing_agents.values()], size))
     for part_settings in (
         () if checkpoint_folder is not None and checkpoint_folder.exists() else cached_settings(options, part)
     ):
         finished_keys = [key for key, agent in missing_agents.items() if agent in part_settings["agents"]]
-        if finished_keys and part_settings == to_plain_json(_part_settings(part_settings["agents"], size, noise)):
+        if finished_keys and part_settings == to_plain_json(_part_settings(part_settings["agents"], size)):
             finished = _finished_games(options, part, part_settings, _refuse_to_make)
             for name, seed in finished_keys:
                 games.setdefault(name, {})[seed] = finished[name][seed]
                 del missing_agents[name, seed]
     missing = [game_request for game_request in requests if (game_request[0], str(game_request[2])) in missing_agents]
-    new_games = _play_program(options, part, size, noise, encoding, missing) if missing else {}
+    new_games = _play_program(options, part, size, missing) if missing else {}
     for name, games_by_seed in new_games.items():
         games.setdefault(name, {}).update(games_by_seed)
     return games
@@ -183,9 +163,9 @@ def _refuse_to_make() -> dict[str, Any]:
     raise AssertionError("what is kept is not made again")
 
 
-def _part_settings(agents: Sequence[Any], size: GameSize, noise: str) -> dict[str, Any]:
+def _part_settings(agents: Sequence[Any], size: GameSize) -> dict[str, Any]:
     """What a game is found again by."""
-    return {"size": asdict(size), "agents": agents, "net": HIDDEN, "likelihood": repr(NOISE_MODELS[noise][0])}
+    return {"size": asdict(size), "agents": agents, "net": HIDDEN, "likelihood": repr(LIKELIHOOD)}
 
 
 def _checkpoint_folder(options: ReplicationOptions, part: str, settings: Mapping[str, Any]) -> Path | None:
@@ -208,30 +188,28 @@ def _play_program(
     options: ReplicationOptions,
     part: str,
     size: GameSize,
-    noise: str,
-    encoding: str,
-    requests: Sequence[tuple[str, AgentSetting, int]],
+    requests: Sequence[Request],
 ) -> Games:
     """Games as one program, kept when they are finished and resumed when they were not."""
-    likelihood, outputs = NOISE_MODELS[noise]
     agents = [setting.build_agent(name, seed, size) for name, setting, seed in requests]
     # With all that a setting does not name: prior, start, samples.
-    settings = _part_settings([describe(agent) for agent in agents], size, noise)
+    settings = _part_settings([describe(agent) for agent in agents], size)
     folder = _checkpoint_folder(options, part, settings)
 
     def make() -> dict[str, Any]:
-        bandit = bandits.mushrooms(encoding)
+        bandit = bandits.mushrooms()
         options.say(f"{part}: {len(agents)} agents, {size.steps:,} steps of {size.updates} updates")
         with work_sessions(folder) as sessions:
             outcomes = bandits.play(
-                [start_net(bandit.inputs.shape[1], outputs, agent.seed) for agent in agents],
+                [start_net(bandit.inputs.shape[1], agent.seed) for agent in agents],
                 bandit,
                 agents,
-                likelihood=likelihood,
+                likelihood=LIKELIHOOD,
                 steps=size.steps,
                 updates=size.updates,
                 batch_size=size.batch_size,
                 memory=size.memory,
+                replacement=size.replacement,
                 device=options.device,
                 checkpoint=folder,
                 checkpoint_every=size.scale_steps(2500),
@@ -244,47 +222,3 @@ def _play_program(
         return {"games": games, "legs": sessions()}
 
     return _finished_games(options, part, settings, make)
-
-
-def result_settings(options: ReplicationOptions) -> dict[str, Any]:
-    """What a result says of how it was made."""
-    size = game_size(options)
-    return {
-        **asdict(size),
-        "hidden": HIDDEN,
-        "likelihoods": {name: repr(likelihood) for name, (likelihood, _) in NOISE_MODELS.items()},
-        "starts": {name: repr(start) for name, start in STARTS.items()},
-        "prior": {"share": WIDE_SHARE, "narrow": NARROW_SCALE},
-        "samples": LEARNING_SAMPLES,
-        "as_written": {
-            name: asdict(setting) | {"halving": size.scale_steps(setting.halving)}
-            for settings in WRITTEN_SETTINGS.values()
-            for name, setting in settings.items()
-        },
-    }
-
-
-LEFT_OPEN = (
-    f"steps of learning for each step of the game: {FULL.updates} minibatches of {FULL.batch_size}, each drawn "
-    "uniformly from the memory; Blundell et al. (2015) took 64 of 64",
-    "the noise of the reward: Gaussian of scale 1, or of scale 10 where rewards are divided by 10 (“reward scale 10”); "
-    "some settings of the grids let the net tell the noise of each mushroom and action (“noise told”)",
-    "the prior's share of the wide Gaussian: 1/2; samples a step of learning: 2; the KL is weighed 1/4096 an example",
-    "which letters have no column: the first of each trait, which leaves the document's 95",
-    "mushrooms come with replacement, each as likely as any other; the regret of the 4,096 random actions before the "
-    "first step is not counted",
-    "games are played many at a time, and rounding differs with the company and the device: over 50,000 steps that "
-    "makes another game of it: with ε-greedy agents that were played twice, in other company, mean expected regrets of "
-    "the last half were up to 26 % apart",
-)
-DEPARTURES: dict[str, tuple[str, ...]] = {
-    "quick": (
-        f"{QUICK.steps} steps of {QUICK.updates} updates for 50,000 of {FULL.updates}, a memory of {QUICK.memory} for "
-        "4,096, two seeds, and two settings of each grid: a quick run shows that it works, not who wins",
-    ),
-    "full": (
-        "five seeds for the document's one or three",
-        "settings of a grid are chosen by the mean expected regret of seeds 100 and 101, whose games are in no curve "
-        "and no verdict; those of ε-greedy agents by their regret in the last half, where their slope is measured",
-    ),
-}

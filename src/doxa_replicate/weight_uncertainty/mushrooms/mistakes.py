@@ -3,120 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
-from doxa.bandits import paired
-from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions
+from doxa_replicate.columns import columns
+from doxa_replicate.contract import Artefact, Claim, Numbers, ReplicationOptions, Verdict
+from doxa_replicate.over_seeds import format_with_error, mean, summary
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
-from doxa_replicate.weight_uncertainty.mushrooms.agents import BBB, CHOSEN_NAMES, GREEDY
-from doxa_replicate.weight_uncertainty.mushrooms.game_records import (
-    POISON_REGRET,
-    GameRecord,
-    doubt_note,
-    final_values,
-    mean_curve,
-)
-from doxa_replicate.weight_uncertainty.mushrooms.games import (
-    DEPARTURES,
-    LEFT_OPEN,
-    play_agents,
-    reported_seeds,
-    result_settings,
-)
+from doxa_replicate.verdicts import Evidence, paired
+from doxa_replicate.weight_uncertainty.mushrooms.agents import BBB, GREEDY
+from doxa_replicate.weight_uncertainty.mushrooms.game_records import POISON_REGRET, final_values, mean_curve
+from doxa_replicate.weight_uncertainty.mushrooms.games import GamesByAgent, main_games, reported_seeds
+from doxa_replicate.weight_uncertainty.mushrooms.settings import DEPARTURES, LEFT_OPEN, result_settings
 
 MOSTLY_POISON = Claim(
     "C-WU-23",
     "what the greedy agent regrets more comes from eating poisonous mushrooms",
-    "15 for each poisonous one that the greedy agent ate more is over half of the gap in expected regret; open where "
-    "the greedy agent regrets no more",
+    "expected regret of the greedy agent less BBB's, seed by seed: above 0; and 15 for each poisonous one that the "
+    "greedy agent ate more, less half of that: above 0",
 )
 MISTAKE_NAMES = {"false_positives": "poisonous ones eaten", "false_negatives": "edible ones passed"}
+SHOWN_AGENTS = (BBB, GREEDY)
 
 
 def run(options: ReplicationOptions) -> Numbers:
-    games_by_agent = {
-        name: poison_gap
-        for kind in ("thompson", "greedy")
-        for name, poison_gap in play_agents(options, kind).reported.items()
-    }
-    pairs = {"as written": (BBB, GREEDY), "chosen": (CHOSEN_NAMES["thompson"], CHOSEN_NAMES["greedy"])}
-    agents = {
-        name: {
-            kind: {**mean_curve(games_by_agent[name], kind), "final": final_values(games_by_agent[name], kind)}
-            for kind in MISTAKE_NAMES
+    games, seeds = main_games(options), reported_seeds(options)
+    by_column = {
+        column: {
+            "agents": {
+                name: {
+                    kind: {**mean_curve(by_agent[name], kind), "final": final_values(by_agent[name], kind)}
+                    for kind in MISTAKE_NAMES
+                }
+                for name in SHOWN_AGENTS
+            }
         }
-        for pair in pairs.values()
-        for name in pair
+        for column, by_agent in games.items()
     }
-    shares = {
-        setting: poison_share(games_by_agent[agent], games_by_agent[other_agent])
-        for setting, (agent, other_agent) in pairs.items()
-    }
-    gaps = {
-        setting: asdict(
-            paired(
-                final_values(games_by_agent[agent], "expected"), final_values(games_by_agent[other_agent], "expected")
-            )
-        )
-        for setting, (agent, other_agent) in pairs.items()
-    }
-    verdicts = [
-        MOSTLY_POISON.judge(
-            None if poison_gap["share"] is None else poison_gap["share"] > 0.5,
-            poison_gap,
-            {"gap": gaps[setting]["se"]},
-            reported_seeds(options),
-            f"{setting}{doubt_note(gaps[setting], 'of the gap')}",
-        )
-        for setting, poison_gap in shares.items()
-    ]
     return {
         "settings": result_settings(options),
-        "seeds": reported_seeds(options),
-        "verdicts": verdicts,
-        "steps": games_by_agent[BBB][0]["steps"],
-        "agents": agents,
-        "shares": shares,
+        "seeds": seeds,
+        "verdicts": [judge(by_agent, seeds, column) for column, by_agent in games.items()],
+        "steps": next(iter(games.values()))[BBB][0]["steps"],
+        "columns": by_column,
     }
 
 
-def poison_share(games: Sequence[GameRecord], other_games: Sequence[GameRecord]) -> dict[str, float | None]:
-    """How much more the other regrets on average, and the share of it that is poison; None where it is not more."""
+def judge(games: GamesByAgent, seeds: Sequence[int], column: str) -> Verdict:
+    """Whether the greedy agent regrets more, and whether more than half of that is poison."""
 
-    def mean_excess(name: str) -> float:
-        return (sum(final_values(other_games, name)) - sum(final_values(games, name))) / len(games)
+    def more(name: str) -> list[float]:
+        values = (final_values(games[agent], name) for agent in (GREEDY, BBB))
+        return [a - b for a, b in zip(*values, strict=True)]
 
-    gap, poison = mean_excess("expected"), POISON_REGRET * mean_excess("false_positives")
-    return {"gap": gap, "by_poison": poison, "share": poison / gap if gap > 0 else None}
+    gaps = more("expected")
+    poison = [POISON_REGRET * count for count in more("false_positives")]
+    return MOSTLY_POISON.decide(
+        {
+            f"{GREEDY} less {BBB}": Evidence(gaps, above=0.0),
+            "poison, less half of that": paired(poison, [gap / 2 for gap in gaps], above=0.0),
+        },
+        seeds,
+        column,
+        "expected regret",
+    )
 
 
 def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
-    numbers = result["numbers"]
-    steps, agents = numbers["steps"], numbers["agents"]
-    counts = numbers["shares"]["as written"]
-    side = "above" if counts["gap"] > 0 else "below"
+    agents_by_column = {column: numbers["agents"] for column, numbers in columns(result).items()}
+    steps = result["numbers"]["steps"]
+    charts = [chart for column, agents in agents_by_column.items() for chart in _charts(column, agents, steps)]
+    rows = [
+        [name, column, *(format_with_error(summary(agents[name][kind]["final"]), 0) for kind in MISTAKE_NAMES)]
+        for column, agents in agents_by_column.items()
+        for name in SHOWN_AGENTS
+    ]
+    headers = ("agent", "settings", *MISTAKE_NAMES.values())
+    return [
+        *charts,
+        ResultTable("At the end, mean and standard error over seeds", headers, rows, text_columns=2),
+    ]
+
+
+def _charts(column: str, agents: Mapping[str, Any], steps: Sequence[int]) -> list[Chart]:
+    more = {kind: mean(agents[GREEDY][kind]["final"]) - mean(agents[BBB][kind]["final"]) for kind in MISTAKE_NAMES}
     caption = (
-        f"As written, the greedy agent's expected regret is {abs(counts['gap']):,.0f} {side} BBB's; it ate "
-        f"{abs(counts['by_poison']) / POISON_REGRET:,.0f} poisonous ones "
-        f"{'more' if counts['by_poison'] > 0 else 'fewer'}."
+        f"At the end the greedy agent had eaten {_more_or_fewer(more['false_positives'])} poisonous ones than BBB, and "
+        f"passed {_more_or_fewer(more['false_negatives'])} edible ones."
     )
-    charts = [
+    return [
         Chart(
-            title[0].upper() + title[1:],
+            f"{title[0].upper() + title[1:]}, {column}",
             caption,
             "step",
             "mushrooms",
-            [ChartLine(name, steps, counts[kind]["mean"], counts[kind]["se"]) for name, counts in agents.items()],
+            [ChartLine(name, steps, agents[name][kind]["mean"], agents[name][kind]["se"]) for name in SHOWN_AGENTS],
         )
         for kind, title in MISTAKE_NAMES.items()
     ]
-    rows = [[name, *(f"{counts[kind]['mean'][-1]:,.0f} ± {counts[kind]['se'][-1]:,.0f}" for kind in MISTAKE_NAMES)]
-            for name, counts in agents.items()]  # fmt: skip
-    return [
-        *charts,
-        ResultTable("At the end, mean and standard error over seeds", ("agent", *MISTAKE_NAMES.values()), rows),
-    ]
+
+
+def _more_or_fewer(difference: float) -> str:
+    return f"{abs(difference):,.0f} {'fewer' if difference < 0 else 'more'}"
 
 
 ARTEFACT = Artefact(
@@ -132,7 +119,7 @@ ARTEFACT = Artefact(
     },
     left_open=LEFT_OPEN,
     departures=DEPARTURES,
-    durations=("some seconds", "fifteen minutes on a GPU, its games shared with figure 23"),
+    durations=("some seconds", "half an hour on a GPU, its games shared with figure 23"),
     show=show,
     group="bandits",
 )
