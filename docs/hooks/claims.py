@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from addresses import link, link_requirements
 from cells import cards, text
-from formatting import format_measured
+from formatting import duration, format_measured
 
 if TYPE_CHECKING:
     from doxa_replicate import Artefact
@@ -37,7 +37,9 @@ def load_result(artefact: Artefact, results: Path) -> dict[str, Any] | None:
 def verdict_rows(artefact: Artefact, result: Mapping[str, Any] | None) -> Iterator[Row]:
     """Each claim of an artefact with its verdict, which is that it is not run where there is no result."""
     if result is not None:
-        yield from ({**verdict, "artefact": artefact.name} for verdict in result["verdicts"])
+        per_seed = result["seconds"] / len(result["seeds"]) if result["seeds"] else None
+        origin = {"artefact": artefact.name, "seconds_per_seed": per_seed}
+        yield from ({**verdict, **origin} for verdict in result["verdicts"])
         return
     for claim in artefact.claims:
         yield {**claim.judge(None, None), "verdict": NOT_RUN, "artefact": artefact.name}
@@ -118,11 +120,15 @@ def _claim_cells(row: Row, page: str) -> list[str]:
 
 
 def seeds_needed_text(row: Row) -> str:
-    """How many seeds would decide what is open."""
+    """How many seeds would decide what is open, and what they would take on the device that the others ran on."""
     needed = [part["seeds_needed"] for part in row.get("parts", {}).values() if part["verdict"] == "OPEN"]
-    if not needed:
+    if not needed or row["verdict"] != "OPEN":
         return ""
-    return f"about {max(needed)} seeds would decide it" if None not in needed else "no number of seeds in sight"
+    if None in needed:
+        return "no number of seeds in sight"
+    per_seed, more = row.get("seconds_per_seed"), max(needed) - len(row["seeds"])
+    time_text = f", {duration(per_seed * more)} more" if per_seed else ""
+    return f"about {max(needed)} seeds would decide it{time_text}"
 
 
 def _evidence_text(name: str, part: Mapping[str, Any]) -> str:

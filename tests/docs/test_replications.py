@@ -186,6 +186,18 @@ def test_the_headline_is_the_column_as_run(hook: Any, tmp_path: Path) -> None:
     assert re.search(r"chosen; 3 seeds; about \d+ seeds would decide it", text)
 
 
+def test_what_is_open_says_what_deciding_it_would_take(hook: Any) -> None:
+    undecided, decided = [0.1, -0.2, 0.0], Evidence([0.5, 0.4, 0.6], below=0.0)
+    seeds_needed = Evidence(undecided, below=0.0).seeds_needed
+    assert seeds_needed is not None
+    row = CLAIMS[0].decide({"a": Evidence(undecided, below=0.0)}, [0, 1, 2])
+    text = hook("claims").seeds_needed_text({**row, "seconds_per_seed": 60.0})
+    minutes = f"{seeds_needed - 3:.3g}\N{NO-BREAK SPACE}min"
+    assert text == f"about {seeds_needed} seeds would decide it, {minutes} more"
+    failed = CLAIMS[0].decide({"a": Evidence(undecided, below=0.0), "b": decided}, [0, 1, 2])
+    assert hook("claims").seeds_needed_text(failed) == "", "one part decided the whole"
+
+
 def test_a_result_that_was_judged_otherwise_says_so(hook: Any, full_results: Path) -> None:
     stricter = replace(MADE, claims=(*CLAIMS[:2], replace(CLAIMS[2], criterion="some")))
     page = "replications/weight-uncertainty/regression.md"
