@@ -94,7 +94,7 @@ HALVING_RECIPE = {
     "prior": "gaussian:1",
     "posterior": "mean_field:scale=0.05",
     "kl_weight": "geometric",
-    "lr": "cosine:2e-3",
+    "lr": "cosine:0.002",
 }
 
 

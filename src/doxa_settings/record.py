@@ -98,6 +98,7 @@ class LearningSettings:
         "; an mlp takes hidden widths, batch_norm=true and an activation "
         f"({', '.join(ACTIVATIONS)}), as in mlp:64,64,activation=tanh",
         panel=MODEL,
+        default_text="mlp:100,100; images: mlp:400,400",
     )
     prior: str | None = choice_field(
         PRIORS,
@@ -106,7 +107,7 @@ class LearningSettings:
         "Set the prior on the weights",
         ", as in laplace:0.5",
         panel=MODEL,
-        default_text="N(0, 1/fan-in)",
+        default_text="N(0, 1/fan-in); images: gaussian:1",
     )
     posterior: str = choice_field(
         POSTERIORS,
@@ -115,6 +116,7 @@ class LearningSettings:
         "Learn this posterior, with --learner variational",
         ", as in mean_field:layer,scale=0.1",
         panel=MODEL,
+        default_text="mean_field; images: mean_field:scale=0.05",
     )
     likelihood: str | None = choice_field(
         LIKELIHOODS, None, "LIKELIHOOD", "Set the target's likelihood", panel=MODEL, default_text="by the target"
@@ -149,7 +151,7 @@ class LearningSettings:
         "Weigh the KL term by a number or a schedule",
         ", as in annealed:5; auto tries several, as in 1,0.1,geometric",
         panel=TRAINING,
-        default_text="0.1; auto: 1,0.1,0.01,geometric",
+        default_text="0.1; images: geometric; auto: 1,0.1,0.01,geometric",
     )
     samples: int = setting_field(
         1,
@@ -267,7 +269,7 @@ class LearningSettings:
         "Set the learning rate or its schedule",
         ", as in 0.01 or step:0.01,10",
         panel=TRAINING,
-        default_text="cosine:0.001; auto: 0.005",
+        default_text="cosine:0.001; images: cosine:0.002; auto: 0.005",
     )
     optimiser: str | None = choice_field(
         OPTIMISERS,

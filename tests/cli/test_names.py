@@ -16,13 +16,14 @@ import pytest
 import typer
 
 from doxa import data, kl_weights, learners, likelihoods, nets, noise, posteriors, priors, rates
-from doxa.auto import KL_WEIGHTS, RATE
+from doxa.auto import KL_WEIGHTS, RATE, describe_weight
 from doxa.judge import attacks
 from doxa.runs import Plan, load_training_data
 from doxa.runs.learn import EPOCHS, ROWS, STEPS
 from doxa.runs.plan import ACTIVATIONS, OBJECTIVES, OPTIMISERS, PERTURBATIONS, PRECISIONS
 from doxa.search import functions
 from doxa_cli.app import app
+from doxa_cli.fit import HALVING_RECIPE
 from doxa_cli.setting_options import SETTINGS
 from doxa_cli.settings import DATA_TYPES, merge_settings
 from doxa_settings import names
@@ -153,10 +154,12 @@ def test_every_knob_of_a_plan_is_an_option_and_tells_its_default() -> None:
     for name in {*DATA_TYPES} - {"source"}:
         assert f"--{name.replace('_', '-')}" in options()[name].opts
     default_texts = {name: options()[name].show_default for name in ("kl_weight", "lr", "epochs", "batch_size")}
-    assert default_texts["kl_weight"].endswith(",".join(f"{w:g}" for w in KL_WEIGHTS))
+    assert default_texts["kl_weight"].endswith(",".join(map(describe_weight, KL_WEIGHTS)))
     assert default_texts["lr"].endswith(f"{RATE:g}")
     assert default_texts["epochs"].startswith(f"{EPOCHS}, or {STEPS} steps;")
     assert default_texts["batch_size"].startswith(f"{ROWS};")
+    for name, value in HALVING_RECIPE.items():
+        assert f"images: {value}" in options()[name].show_default
 
 
 def test_the_rows_are_gathered_by_the_defaults_that_help_tells() -> None:
