@@ -82,9 +82,9 @@ def replicated(name: str) -> str:
 
 def scale_growth() -> str:
     """How far Adam moves ρ in an epoch under the KL alone, by the minibatches that share it."""
-    from doxa_replicate.weight_uncertainty.kl_split.theory import growth
+    from doxa.kl_weights import geometric
 
-    rows = [(f"{m:,}", f"{growth(m):.1f}", f"{m:,}") for m in (8, 64, 128, 468, 1875)]
+    rows = [(f"{m:,}", f"{geometric().growth(m):.1f}", f"{m:,}") for m in (8, 64, 128, 468, 1875)]
     return table(("minibatches of an epoch", "halving shares: learning rates an epoch", "even shares"), rows)
 
 

@@ -61,6 +61,7 @@ def learn_and_show(settings: dict[str, Any], resume: bool, say: Say, as_json: bo
     from doxa.errors import BadInput, Interrupted
     from doxa.runs import Plan, learn, load_training_data
     from doxa.runs.claim import require_free_folder
+    from doxa.runs.image_recipe import assume_for_images
 
     data_settings = {name: settings.pop(name) for name in DATA_TYPES if name in settings}
     source = data_settings.pop("source", None)
@@ -77,7 +78,10 @@ def learn_and_show(settings: dict[str, Any], resume: bool, say: Say, as_json: bo
     training_data = load_training_data(source, seed=plan.seed, say=row_count_printer(say), **data_settings)
     if "hold_out" in data_settings and training_data.reload_arguments is not None and training_data.preparation is None:
         say(f"--hold-out is of no use here: {source} has test rows of its own")
-    plan = Plan.from_settings({**settings, **_image_defaults(settings, training_data, say)})
+    assumed = assume_for_images(settings, training_data)
+    if assumed:
+        say("images: assumed " + " ".join(f"--{k.replace('_', '-')} {v}" for k, v in assumed.items()))
+    plan = Plan.from_settings({**settings, **assumed})
     say(_summary(training_data))
     try:
         run = learn(training_data, plan, folder, resume=resume, progress=not quiet, say=say)
@@ -86,30 +90,6 @@ def learn_and_show(settings: dict[str, Any], resume: bool, say: Say, as_json: bo
         words = f"interrupted{resume_hint if folder.exists() else ''}"
         raise Interrupted(words, signal=getattr(error, "signal", signal.SIGINT)) from None
     _show(run, as_json, quiet)
-
-
-# For images, of which there are too many to try settings on: chosen on 10,000 rows of MNIST set aside.
-HALVING_RECIPE = {
-    "net": "mlp:400,400",
-    "prior": "gaussian:1",
-    "posterior": "mean_field:scale=0.05",
-    "kl_weight": "geometric",
-    "lr": "cosine:0.002",
-}
-
-
-def _image_defaults(settings: dict[str, Any], training_data: TrainingData, say: Say) -> dict[str, Any]:
-    """What is decided for images; said aloud. Who weighs the KL otherwise chooses what goes with it too."""
-    images = training_data.train[0].dim() == 4
-    if "learner" in settings or not images:
-        return {}
-    from doxa.runs.learn import default_epochs
-
-    assumed = {"learner": "variational", **({} if "kl_weight" in settings else HALVING_RECIPE)}
-    assumed["epochs"] = default_epochs(len(training_data.train[1]), settings.get("batch_size"))
-    assumed = {k: v for k, v in assumed.items() if k not in settings}
-    say("images: assumed " + " ".join(f"--{k.replace('_', '-')} {v}" for k, v in assumed.items()))
-    return assumed
 
 
 def _summary(training_data: TrainingData) -> str:

@@ -98,7 +98,7 @@ class LearningSettings:
         "; an mlp takes hidden widths, batch_norm=true and an activation "
         f"({', '.join(ACTIVATIONS)}), as in mlp:64,64,activation=tanh",
         panel=MODEL,
-        default_text="mlp:100,100; images: mlp:400,400",
+        default_text="mlp:100,100; 10,000 images: mlp:400,400",
     )
     prior: str | None = choice_field(
         PRIORS,
@@ -116,7 +116,7 @@ class LearningSettings:
         "Learn this posterior, with --learner variational",
         ", as in mean_field:layer,scale=0.1",
         panel=MODEL,
-        default_text="mean_field; images: mean_field:scale=0.05",
+        default_text="mean_field; images: scale by the rate",
     )
     likelihood: str | None = choice_field(
         LIKELIHOODS, None, "LIKELIHOOD", "Set the target's likelihood", panel=MODEL, default_text="by the target"

@@ -19,11 +19,11 @@ from doxa import data, kl_weights, learners, likelihoods, nets, noise, posterior
 from doxa.auto import KL_WEIGHTS, RATE, describe_weight
 from doxa.judge import attacks
 from doxa.runs import Plan, load_training_data
+from doxa.runs.image_recipe import RECIPE, WIDE_NET
 from doxa.runs.learn import EPOCHS, ROWS, STEPS
 from doxa.runs.plan import ACTIVATIONS, OBJECTIVES, OPTIMISERS, PERTURBATIONS, PRECISIONS
 from doxa.search import functions
 from doxa_cli.app import app
-from doxa_cli.fit import HALVING_RECIPE
 from doxa_cli.setting_options import SETTINGS
 from doxa_cli.settings import DATA_TYPES, merge_settings
 from doxa_settings import names
@@ -158,7 +158,7 @@ def test_every_knob_of_a_plan_is_an_option_and_tells_its_default() -> None:
     assert default_texts["lr"].endswith(f"{RATE:g}")
     assert default_texts["epochs"].startswith(f"{EPOCHS}, or {STEPS} steps;")
     assert default_texts["batch_size"].startswith(f"{ROWS};")
-    for name, value in HALVING_RECIPE.items():
+    for name, value in {**RECIPE, "net": WIDE_NET}.items():
         assert f"images: {value}" in options()[name].show_default
 
 

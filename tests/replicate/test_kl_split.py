@@ -13,7 +13,7 @@ import doxa
 from doxa import kl_weights, learners, likelihoods, priors
 from doxa.posteriors import MeanField
 from doxa_replicate.weight_uncertainty.kl_split.resistance import GROUPS, resistance
-from doxa_replicate.weight_uncertainty.kl_split.theory import drift, growth, scale_after
+from doxa_replicate.weight_uncertainty.kl_split.theory import drift, scale_after
 from doxa_replicate.weight_uncertainty.kl_split.trainings import idle_weights
 
 START, RATE, NOISE, PRIOR = -4.5, 0.03, 0.5, 2.0
@@ -22,7 +22,7 @@ START, RATE, NOISE, PRIOR = -4.5, 0.03, 0.5, 2.0
 @pytest.mark.parametrize("minibatches", [16, 117, 468])
 def test_the_formula_is_what_adam_settles_to(minibatches: int) -> None:
     path = drift(minibatches, 120)
-    assert path[-1] - path[-2] == pytest.approx(growth(minibatches), rel=0.015)
+    assert path[-1] - path[-2] == pytest.approx(kl_weights.geometric().growth(minibatches), rel=0.015)
 
 
 @pytest.mark.parametrize("weight", [0.1, 1.0, 10.0])

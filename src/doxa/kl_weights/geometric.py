@@ -21,6 +21,18 @@ class Geometric:
         # Both sides of the fraction divided by 2^M: late terms may vanish, but none overflows for any M.
         return math.ldexp(moment.batches, -(moment.batch + 1)) / (1 - math.ldexp(1.0, -moment.batches))
 
+    def growth(self, batches: int, beta_2: float = 0.999) -> float:
+        """By how many learning rates Adam moves ρ in an epoch of M minibatches where the KL alone pulls.
+
+        Σ_k 2⁻ᵏ g / √v = 2 √(3 (1 − β₂ᴹ) / (4 (1 − β₂))),  v just after the first minibatches
+
+        The slopes of an epoch are g, g/2, g/4 …; their squares add up to 4/3 g². v keeps β₂ᴹ of itself from one epoch
+        to the next, so that it stands at (1 − β₂) 4/3 g² / (1 − β₂ᴹ) when they have been paid. g, and with it the KL
+        weight, the size of the data and the prior, drop out.
+        Kingma & Ba (2015), Adam: a method for stochastic optimization.
+        """
+        return 2 * math.sqrt(0.75 * (1 - beta_2**batches) / (1 - beta_2))
+
 
 geometric = Geometric
 EXAMPLES = {"geometric": (Geometric(),)}

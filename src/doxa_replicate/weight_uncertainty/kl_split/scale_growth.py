@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import doxa
 from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import format_with_error, mean, summary
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.weight_uncertainty.kl_split import trainings
-from doxa_replicate.weight_uncertainty.kl_split.theory import drift, growth, scale_after
+from doxa_replicate.weight_uncertainty.kl_split.theory import drift, scale_after
 from doxa_replicate.weight_uncertainty.kl_split.trainings import RATES, SETTINGS
 
 
@@ -20,7 +21,7 @@ def run(options: ReplicationOptions) -> Numbers:
     return {
         "settings": settings | {"learned": {name: vars(setting) for name, setting in SETTINGS.items()}},
         "seeds": trainings.seeds(options),
-        "growth": growth(minibatches),
+        "growth": doxa.kl_weights.geometric().growth(minibatches),
         "drift": drift(minibatches, settings["epochs"]),
         "rho": {name: _mean_by_epoch([r["rho"] for r in rows]) for name, rows in records.items()},
         "rho_idle": {name: _mean_by_epoch([r["rho_idle"] for r in rows]) for name, rows in records.items()},

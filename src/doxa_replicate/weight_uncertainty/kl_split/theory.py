@@ -9,20 +9,11 @@ from doxa.optimisers import adam
 BETA_1, BETA_2 = adam().betas
 
 
-def growth(minibatches: int) -> float:
-    """By how many learning rates Adam moves ρ in an epoch of M minibatches if the KL alone pulls, by halving shares.
-
-    Σ_k 2⁻ᵏ g / √v = 2 √(3 (1 − β₂ᴹ) / (4 (1 − β₂))),  v just after the first minibatches
-
-    The slopes of an epoch are g, g/2, g/4 …; their squares add up to 4/3 g². v keeps β₂ᴹ of itself from one epoch to
-    the next, so that it stands at (1 − β₂) 4/3 g² / (1 − β₂ᴹ) when they have been paid. g, and with it the KL weight,
-    the size of the data and the prior, drop out. Kingma & Ba (2015), Adam: a method for stochastic optimization.
-    """
-    return 2 * math.sqrt(0.75 * (1 - BETA_2**minibatches) / (1 - BETA_2))
-
-
 def drift(minibatches: int, epochs: int) -> list[float]:
-    """The same step by step from the first on, in learning rates: where ρ stands after each epoch, less its start."""
+    """How many learning rates Adam has moved ρ by after each epoch if the KL alone pulls, step by step from the first.
+
+    It settles to `kl_weights.geometric().growth(minibatches)` an epoch.
+    """
     m = v = moved = 0.0
     after = []
     for step in range(1, epochs * minibatches + 1):
