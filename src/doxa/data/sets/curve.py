@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,16 +42,38 @@ def curve(seed: int = 0, train: int = 1024, test: int = 1000, noise: float = 0.0
     Training x uniform on [0, 0.5], `train` of them; test x evenly spaced on [−0.5, 1.5], `test` of them.
     Blundell et al. (2015), Weight uncertainty in neural networks, section 5.2.
     """
+    _require_size(train, test, noise)
+    # A stream for each half, so that the size of one does not change the other.
+    for_train, for_test = np.random.default_rng(seed).spawn(2)
+    x_train = for_train.uniform(0.0, 0.5, (train, 1))
+    return _noisy_curve(x_train, np.linspace(-0.5, 1.5, test)[:, None], noise, (for_train, for_test))
+
+
+def even_curve(seed: int = 0, train: int = 1024, test: int = 1000, noise: float = 0.02) -> Curve:
+    """The same wave on evenly spaced points, ends included: training x on [0, 0.5], test x on [−0.2, 1.4]."""
+    _require_size(train, test, noise)
+    x_train, x_test = np.linspace(0.0, 0.5, train)[:, None], np.linspace(-0.2, 1.4, test)[:, None]
+    return _noisy_curve(x_train, x_test, noise, np.random.default_rng(seed).spawn(2))
+
+
+def _require_size(train: int, test: int, noise: float) -> None:
     if train < 1 or test < 1:
         raise BadInput(f"a curve needs at least one point to train on and one to test with; got {train} and {test}")
     if not 0 <= noise < math.inf:
         raise BadInput(f"noise must be a finite standard deviation, 0 or more; got {noise}")
-    # A stream for each half, so that the size of one does not change the other.
-    for_train, for_test = np.random.default_rng(seed).spawn(2)
-    x_train = for_train.uniform(0.0, 0.5, (train, 1))
-    x_test = np.linspace(-0.5, 1.5, test)[:, None]
-    y_train = _wave(x_train, for_train.normal(0.0, noise, x_train.shape))
-    y_test = _wave(x_test, for_test.normal(0.0, noise, x_test.shape))
+
+
+def _noisy_curve(
+    x_train: NDArray[np.float64],
+    x_test: NDArray[np.float64],
+    noise: float,
+    generators: Sequence[np.random.Generator],
+) -> Curve:
+    """The wave at both sets of points, each with a generator for its noise."""
+    y_train, y_test = (
+        _wave(x, generator.normal(0.0, noise, x.shape))
+        for x, generator in zip((x_train, x_test), generators, strict=True)
+    )
     return Curve(*(part.astype(np.float32) for part in (x_train, y_train, x_test, y_test)))
 
 
