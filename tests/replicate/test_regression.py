@@ -10,6 +10,7 @@ from torch import Tensor
 import doxa
 from doxa.data.sets.curve import curve
 from doxa_replicate.over_seeds import format_with_error, standard_error, summary
+from doxa_replicate.verdicts import combined
 from doxa_replicate.weight_uncertainty.curve.measures import (
     band_widths,
     coverage,
@@ -20,7 +21,7 @@ from doxa_replicate.weight_uncertainty.curve.measures import (
     variance_of_differences,
 )
 from doxa_replicate.weight_uncertainty.curve.priors import learning_mixture
-from doxa_replicate.weight_uncertainty.curve.trainings import TRAIN_SIZE, CurveSetting
+from doxa_replicate.weight_uncertainty.curve.trainings.recipes import TRAIN_SIZE, CurveSetting
 from doxa_replicate.weight_uncertainty.local_reparameterisation import adam_and_sgd
 from doxa_replicate.weight_uncertainty.local_reparameterisation.held_still import FrozenBelief
 
@@ -123,7 +124,7 @@ def test_coverage_counts_points_within_the_middle_90_per_cent() -> None:
 
 def test_noises_are_compared_at_their_best_rates_by_when_they_reach_where_the_slower_one_ends() -> None:
     def record(*energy: float) -> dict[str, list[float]]:
-        return {"free_energy": [*energy], "data": [*energy]}
+        return {"loss": [*energy], "data": [*energy], "last": energy[-1], "differences": 0.0}
 
     comparison = adam_and_sgd.compare_noises(
         {
@@ -140,8 +141,10 @@ def test_noises_are_compared_at_their_best_rates_by_when_they_reach_where_the_sl
 
 
 @pytest.mark.parametrize(
-    ("adam", "sgd", "share", "holds"),
-    [(0.0, 0.2, 0.6, True), (0.0, 0.05, 0.6, False), (0.2, 0.2, 0.1, False), (0.0, 0.2, 0.1, None)],
+    ("adam", "sgd", "share", "verdict"),
+    [(0.0, 0.2, 0.6, "PASS"), (0.0, 0.05, 0.6, "FAIL"), (0.2, 0.2, 0.1, "FAIL"), (0.0, 0.2, 0.1, "OPEN")],
 )
-def test_adam_alone_can_refute_what_sgd_cannot_show(adam: float, sgd: float, share: float, holds: bool | None) -> None:
-    assert adam_and_sgd.judge_hidden(adam, sgd, share) is holds
+def test_adam_alone_can_refute_what_sgd_cannot_show(adam: float, sgd: float, share: float, verdict: str) -> None:
+    saved = {name: [value - 0.001, value, value + 0.001] for name, value in (("Adam", adam), ("SGD", sgd))}
+    evidence = adam_and_sgd.evidence_of_saving(saved, share)
+    assert combined(part.verdict for part in evidence.values()) == verdict

@@ -5,34 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from doxa_replicate.columns import columns
 from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
 from doxa_replicate.show import PageElement
-from doxa_replicate.weight_uncertainty.curve import trainings
 from doxa_replicate.weight_uncertainty.curve.bands import band_chart, band_fields, spread_caption
+from doxa_replicate.weight_uncertainty.curve.trainings.beliefs import belief_records, settings_by_column
+from doxa_replicate.weight_uncertainty.curve.trainings.ensembles import ensemble_records, ensemble_settings
+from doxa_replicate.weight_uncertainty.curve.trainings.recipes import COLUMNS, seeds
 
 PRIOR_NAME = "1, 6"
 
 
 def run(options: ReplicationOptions) -> Numbers:
-    beliefs = trainings.belief_records(options, "mixture")[PRIOR_NAME]
-    plain = trainings.ensemble_records(options, "plain")
     return {
-        "settings": trainings.common_settings(options)
-        | {
-            "prior": f"scale mixture, −log σ₁, σ₂ = {PRIOR_NAME}, π = 0.5",
-            "plain nets": f"Adam, {trainings.PLAIN_RATE:g}, halved alike",
+        "settings": settings_by_column(options)
+        | {"prior": f"scale mixture, −log σ₁, σ₂ = {PRIOR_NAME}, π = 0.5"}
+        | {f"ensembles {column}": ensemble_settings(options, column) for column in COLUMNS[:2]},
+        "seeds": seeds(options)[:1],
+        "columns": {
+            column: {
+                "belief": band_fields(belief_records(options, column, "mixture")[PRIOR_NAME][0]),
+                "plain": band_fields(ensemble_records(options, column, "plain")[0]),
+            }
+            for column in COLUMNS
         },
-        "seeds": trainings.seeds(options)[:1],
-        "belief": band_fields(beliefs[0]),
-        "plain": band_fields(plain[0]),
     }
 
 
 def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
-    numbers = result["numbers"]
     return [
-        band_chart("Bayes by Backprop", spread_caption(numbers["belief"]), numbers["belief"], "median"),
-        band_chart("Plain nets", spread_caption(numbers["plain"]), numbers["plain"], "median"),
+        band_chart(f"{title}, {column}", spread_caption(numbers[name]), numbers[name], "median")
+        for column, numbers in columns(result).items()
+        for name, title in (("belief", "Bayes by Backprop"), ("plain", "Plain nets"))
     ]
 
 

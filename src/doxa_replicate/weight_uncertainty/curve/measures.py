@@ -77,6 +77,11 @@ def variance_of_differences(energy: Sequence[float]) -> dict[str, float]:
     }
 
 
+def late_variance(values: Sequence[float]) -> float:
+    """The variance over the last third of some readings."""
+    return float(np.var(values[-max(2, len(values) // 3) :]))
+
+
 def epochs_until(energy: Sequence[float], threshold: float) -> int:
     """The first epoch in which the free energy, averaged over eleven, is at most the threshold; all, where none is."""
     below = np.flatnonzero(running_mean(energy) <= threshold)

@@ -1,0 +1,1 @@
+"""The trainings behind the regression figures, and what is read off them."""
