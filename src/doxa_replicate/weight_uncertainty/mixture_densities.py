@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -115,9 +117,14 @@ def _show_as_run(column: Mapping[str, Any], changes: Mapping[str, Any]) -> list[
         f"A Gaussian about each draw, of scale {widths} for −log σ₁ of 0, 1, 2: wider than the narrow Gaussians "
         "themselves, whose scales are 0.0025, 0.0009 and 0.0003. Curves of one σ₁ lie upon one another."
     )
+    # Here it is the wide scale that tells curves apart, so it has the colours.
+    lines = [
+        replace(line, like=None if narrow == NARROW[0] else _line_name(wide, NARROW[0]))
+        for line, (narrow, wide) in zip(_lines(column), itertools.product(NARROW, WIDE), strict=True)
+    ]
     peaks_caption = "Smallest to largest of our samples of draws; the document's is one sample."
     return [
-        Chart("As drawn: kernel estimates", caption, "weight", "density", _lines(column), y_limits=(0, 25)),
+        Chart("As drawn: kernel estimates", caption, "weight", "density", lines, y_limits=(0, 25)),
         ResultTable("Height of the smoothed peak", _HEADERS, peaks, caption=peaks_caption),
         judged_table(
             {
