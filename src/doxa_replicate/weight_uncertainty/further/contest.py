@@ -106,7 +106,8 @@ def _train(options: ReplicationOptions, arena: Arena, entrant: Entrant) -> dict[
         batch_size=BATCH,
         device=options.device,
         progress=options.progress,
-        **({"validation": [splits[k].choose for _, k in members], "patience": entrant.patience} if early else {}),
+        validation=[splits[k].choose for _, k in members] if early else None,
+        patience=entrant.patience,
     )
     by_setting: dict[str, list[Belief]] = {}
     for (name, _), belief in zip(members, beliefs, strict=True):

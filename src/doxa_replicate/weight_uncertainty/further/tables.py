@@ -43,7 +43,8 @@ def _difference(part: Mapping[str, Any], places: int) -> str:
     if part["mean"] is None or part["low"] is None:
         return "–"
     numbers = [f"{part[key]:.{places}f}".replace("-", "−") for key in ("mean", "low", "high")]
-    return f"{numbers[0]} [{numbers[1]}, {numbers[2]}], {WORDS.get(part['verdict'], 'undecided')}"
+    verdict = "the same" if not any(part["each"]) else WORDS.get(part["verdict"], "undecided")
+    return f"{numbers[0]} [{numbers[1]}, {numbers[2]}], {verdict}"
 
 
 def tried_table(entries: Mapping[str, Any]) -> ResultTable:

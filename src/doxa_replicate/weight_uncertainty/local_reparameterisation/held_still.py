@@ -26,7 +26,8 @@ class FrozenBelief:
     def __init__(self, belief: Belief, learner: Learner, data: tuple[Any, Any], copies: int) -> None:
         assert isinstance(belief.posterior, MeanField)
         mean = belief.posterior.mean
-        self.x, self.y = (torch.as_tensor(part).to(mean) for part in data)
+        x, y = map(torch.as_tensor, data)
+        self.x, self.y = x.to(mean), y.to(mean if y.is_floating_point() else mean.device)  # labels stay whole numbers
         members = [Member(belief.net, learner, seed) for seed in range(copies)]
         problem = build_problem(
             members, InMemoryFeed(self.x, self.y, len(self.x)), belief.likelihood, None, mean.device, None
