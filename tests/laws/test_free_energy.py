@@ -122,6 +122,31 @@ def test_rows_count_each_however_they_are_handed_over() -> None:
     assert many.nll.value == pytest.approx(90 * doxa.free_energy(b, (x, y), samples=8).nll.value, rel=1e-9)
 
 
+class Sum(nn.Module):
+    """Of two inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.map = nn.Linear(SIZE, 1, bias=False).double()
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return self.map(a + b)
+
+
+def test_nets_of_several_inputs_have_one_too() -> None:
+    x = design(orthogonal=False)
+    y, b = targets(x), linear_belief(away())
+    net = Sum()
+    several = replace(b, net=net, layout=lay_out(net)[0])
+    halves = [((x[i] / 2, x[i] / 2), y[i]) for i in range(ROWS)]
+    expected = doxa.free_energy(b, (x, y))
+    for data in (((x / 2, x / 2), y), DataLoader(halves, batch_size=16)):
+        f = doxa.free_energy(several, data)
+        assert f.value == pytest.approx(expected.value, rel=1e-9)
+    with pytest.raises(BadInput, match="must be a pair"):
+        doxa.free_energy(b, DataLoader(x, batch_size=16))
+
+
 def test_a_loader_that_leaves_rows_out_is_refused() -> None:
     x = design(orthogonal=False)
     loader = DataLoader(TensorDataset(x, targets(x)), batch_size=25, drop_last=True)

@@ -134,7 +134,8 @@ def _chunks(belief: Belief, data: Any) -> Iterator[tuple[Inputs, Tensor]]:
     rows = 0
     with isolated_rng(like.device):  # a loader that shuffles takes no one's random numbers
         for batch in data:
-            x, y = as_pair(batch, like, "a batch of the DataLoader")
+            several = isinstance(batch, tuple | list) and len(batch) == 2 and isinstance(batch[0], list)
+            x, y = as_pair((tuple(batch[0]), batch[1]) if several else batch, like, "a batch of the DataLoader")
             rows += row_count(x)
             yield x, y
     expected = len(data.dataset) if hasattr(data.dataset, "__len__") else rows
