@@ -19,7 +19,7 @@ from doxa_replicate.verdicts import paired
 from doxa_replicate.weight_uncertainty.further.rows import FewDigits, Rows
 
 BATCH, DRAWS, RATE = 100, 20, 1e-3
-KL_WEIGHTS = (1.0, 0.3, 0.1, 0.03, 0.01)
+KL_WEIGHTS = (10.0, 3.0, 1.0, 0.3, 0.1)
 Scores = dict[str, float]
 Judge = Callable[[Belief, FewDigits, int], Scores]  # of a belief, the rows and the place of its seed
 

@@ -54,4 +54,14 @@ def tried_table(entries: Mapping[str, Any]) -> ResultTable:
         for setting, values in entry["validation"].items():
             number = f"{mean(values):.4f}"
             rows.append([name, setting, f"**{number}**" if setting == entry["chosen"] else number])
-    return ResultTable("Validation NLL of what was tried", ("learned by", "setting", "NLL"), rows, text_columns=2)
+    at_edge = [
+        name for name, entry in entries.items() if len(entry["validation"]) > 1 and entry["chosen"] in _ends(entry)
+    ]
+    caption = f"The best lies at an end of what was tried: {', '.join(at_edge)}." if at_edge else ""
+    headers = ("learned by", "setting", "NLL")
+    return ResultTable("Validation NLL of what was tried", headers, rows, text_columns=2, caption=caption)
+
+
+def _ends(entry: Mapping[str, Any]) -> tuple[str, str]:
+    first, *_, last = entry["validation"]
+    return first, last
