@@ -112,7 +112,7 @@ ARTEFACT = Artefact(
     run=run,
     reference={"document": "local reparameterisation in classification is named as future work; nothing of it was run"},
     left_open=("all of it: 784-100-100-10 on 100 rows a class, drawn anew for each seed, one draw a step, 40 epochs",),
-    durations=("ten seconds", "ten minutes on one core"),
+    durations=("ten seconds", "four minutes on one core"),
     show=show,
     group="further",
 )

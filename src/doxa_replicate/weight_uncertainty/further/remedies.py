@@ -83,7 +83,7 @@ ARTEFACT = Artefact(
         "all of it: 784-100-100-10 on 100 rows a class, drawn anew for each seed, 40 epochs of Adam along a cosine",
         "decay is the slope of a Gaussian prior, not decoupled from Adam",
     ),
-    durations=("a few seconds", "ten minutes on one core"),
+    durations=("a few seconds", "four minutes on one core"),
     show=show,
     group="further",
 )
