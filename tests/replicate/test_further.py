@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 import torch
 
 import doxa
+from doxa.results import to_plain_json
 from doxa_replicate import TABLE, ReplicationOptions, perform
 from doxa_replicate.show import ResultTable
-from doxa_replicate.weight_uncertainty.further import contest
+from doxa_replicate.weight_uncertainty.further import contest, imbalanced_digits
 from doxa_replicate.weight_uncertainty.further.contest import Arena, Entrant, differences, enter, test_scores
 from doxa_replicate.weight_uncertainty.further.gradients import NOISES, gradient_numbers
 from doxa_replicate.weight_uncertainty.further.rows import few_digits
@@ -64,6 +66,15 @@ def test_the_setting_with_the_least_validation_nll_is_judged() -> None:
     )
 
 
+def test_a_part_is_found_again_by_another_process() -> None:
+    """What it is asked with holds no address of this one's memory."""
+    asked = contest.part_settings(QUICK, small_arena(), Entrant("e", contest.kl_settings(contest.belief_learner)))
+    text = json.dumps(to_plain_json(asked))
+    assert "0x" not in text
+    assert '"temperature": 0.3' in text
+    assert '"local"' in text
+
+
 def test_who_stops_early_keeps_the_best_epoch() -> None:
     arena = replace(small_arena(), epochs=80)
     settings = {"one": doxa.learners.point()}
@@ -95,7 +106,7 @@ def test_gradients_scatter_less_with_local_noise() -> None:
 
 
 def test_a_quick_run_has_every_entrant_in_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contest, "KL_WEIGHTS", (0.1,))
+    monkeypatch.setattr(imbalanced_digits, "KL_WEIGHTS", (0.1,))
     artefact = TABLE["weight-uncertainty/imbalanced-digits"]
     result: Mapping[str, Any] = perform(artefact, QUICK)
     tables = [element for element in artefact.show(result) if isinstance(element, ResultTable)]

@@ -12,6 +12,7 @@ import doxa
 from doxa.engine.contracts import Learner
 from doxa.judge import ece, error, nll
 from doxa.predict.belief import Belief
+from doxa.storage.describe import describe
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.over_seeds import mean
 from doxa_replicate.parts import cached_part
@@ -58,13 +59,6 @@ class Arena:
 
 def enter(options: ReplicationOptions, arena: Arena, entrant: Entrant, judge: Judge) -> dict[str, Any]:
     """All settings of an entrant with all seeds as fleets; the setting with the least validation NLL is judged."""
-    settings = arena.settings() | {
-        "seeds": list(arena.seeds),
-        "tried": {name: repr(learner) for name, learner in entrant.settings.items()},
-        "lr": entrant.lr,
-        "patience": entrant.patience,
-        "device": options.device or "cpu",
-    }
 
     def make() -> dict[str, Any]:
         options.say(f"{arena.name}: {entrant.title}")
@@ -83,7 +77,18 @@ def enter(options: ReplicationOptions, arena: Arena, entrant: Entrant, judge: Ju
         }
 
     name = "".join(c if c.isalnum() else "-" for c in entrant.title)
-    return cached_part(options, f"{arena.name}-{name}", settings, make)
+    return cached_part(options, f"{arena.name}-{name}", part_settings(options, arena, entrant), make)
+
+
+def part_settings(options: ReplicationOptions, arena: Arena, entrant: Entrant) -> dict[str, Any]:
+    """All that an entrant's part is asked with."""
+    return arena.settings() | {
+        "seeds": list(arena.seeds),
+        "tried": {name: describe(learner) for name, learner in entrant.settings.items()},
+        "lr": entrant.lr,
+        "patience": entrant.patience,
+        "device": options.device or "cpu",
+    }
 
 
 def _with_splits(beliefs: Sequence[Belief], arena: Arena) -> list[tuple[Belief, Any]]:
@@ -135,9 +140,9 @@ def test_scores(belief: Belief, digits: FewDigits, place: int) -> Scores:
     return {"error": 100 * float(error(p, y)), "nll": float(nll(p, y)), "ece": 100 * float(ece(p, y))}
 
 
-def kl_settings(learner: Callable[[float], Learner]) -> dict[str, Learner]:
+def kl_settings(learner: Callable[[float], Learner], kl_weights: Sequence[float] | None = None) -> dict[str, Learner]:
     """A learner with each of the KL weights that are tried."""
-    return {f"KL weight {weight:g}": learner(weight) for weight in KL_WEIGHTS}
+    return {f"KL weight {weight:g}": learner(weight) for weight in kl_weights or KL_WEIGHTS}
 
 
 def belief_learner(kl_weight: float, noise: str = "local") -> Learner:

@@ -30,6 +30,7 @@ from doxa_replicate.weight_uncertainty.further.tables import difference_table, s
 PER_CLASS, CHOOSE_PER_CLASS, SCARCE_SHARE = 500, 200, 0.05  # of the scarce digit 25 rows, and ten to choose by
 EPOCHS, UNITS = 15, 100
 DROPOUT_RATES = (0.02, 0.05, 0.1, 0.3)
+KL_WEIGHTS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 REFERENCE = "plain net"
 OVERALL = {"error": ("error, %", 2), "nll": ("NLL", 3), "ece": ("ECE, %", 2)}
 SCARCE = {
@@ -45,7 +46,7 @@ def entrants() -> list[Entrant]:
     return [
         Entrant(REFERENCE, {"as it is": doxa.learners.point()}),
         Entrant("dropout", dropouts),
-        Entrant("belief", kl_settings(belief_learner)),
+        Entrant("belief", kl_settings(belief_learner, KL_WEIGHTS)),
     ]
 
 
