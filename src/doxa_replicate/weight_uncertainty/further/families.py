@@ -121,7 +121,7 @@ ARTEFACT = Artefact(
         "all of it: 784-100-100-10 on 100 rows a class, drawn anew for each seed, 40 epochs along a cosine",
         "full-rank and low-rank Gaussians, flows and Laplace's method, which Doxa does not have",
     ),
-    durations=("ten seconds", "five minutes on one core"),
+    durations=("half a minute", "five minutes on one core"),
     show=show,
     group="further",
 )

@@ -106,7 +106,7 @@ ARTEFACT = Artefact(
         "all of it: 500 rows a class and 5 % of one, another digit for each of ten seeds, 784-100-100-10, 15 epochs",
         "validation rows are as imbalanced as those that are learned from; test rows are all of MNIST's",
     ),
-    durations=("a few seconds", "five minutes on one core"),
+    durations=("a few seconds", "four minutes on one core"),
     show=show,
     group="further",
 )
