@@ -22,13 +22,14 @@ import torch
 from torch import Tensor, nn
 
 import doxa
-from doxa import learners, likelihoods, nets, priors, registry
+from doxa import contracts, learners, likelihoods, nets, priors, registry
 from doxa.collectors.last import Last
 from doxa.contracts import Moment, Problem
 from doxa.errors import BadInput
 from doxa.gradients.point import PointGradient
 from doxa.learners.point import Point
 from doxa.likelihoods import over_draws
+from doxa.posteriors import divergence
 from doxa.runs import Plan
 from doxa.runs.plan import build_net
 
@@ -66,6 +67,23 @@ def test_every_folder_with_a_table_is_a_room_or_says_why_not() -> None:
     assert set(WRITTEN_TABLES) <= set(folders_with_a_table())
     assert {"priors", "learners", "judge.attacks"} <= set(ROOMS)
     assert not [folder for folder in WRITTEN_TABLES if hasattr(module(folder), "EXAMPLES")], "it is a room by now"
+
+
+def test_the_page_draws_every_class_that_a_belief_is_made_of() -> None:
+    """Each beside its own contract: those with a closed KL, and those with a density, stand by themselves."""
+    page = (ROOT / "docs" / "rooms.md").read_text(encoding="utf-8")
+    drawn = page.partition("## How the classes stand")[2].partition("```text")[2].partition("```")[0]
+    lines = drawn.splitlines()
+    for part in ("likelihood", "prior", "posterior"):
+        words = drawn.partition(f"├─ {part} ")[2].partition("\n├─")[0].replace(",", " ").split()
+        for member in {*module(f"{part}s").TABLE.values()}:
+            assert words.count(member.__name__) == 1, member.__name__
+    (closed,) = [line for line in lines if "ClosedFormPrior" in line]
+    for member in priors.TABLE.values():
+        assert (member.__name__ in closed) == (divergence.closed_form(member()) is not None)
+    for contract in (contracts.Prior, contracts.Posterior):
+        (line,) = [line for line in lines if f" {contract.__name__}: " in line]
+        assert all(name in line for name in vars(contract) if not name.startswith("_")), contract.__name__
 
 
 # Methods of a room do not know each other.

@@ -20,6 +20,7 @@ GROUPS = {
     "kl-split": ("Shares of the KL", "What Adam makes of shares that halve from minibatch to minibatch."),
     "bandits": ("Bandits", "Mushrooms to be eaten or left: beliefs that decide what is tried."),
     "uci": ("UCI regression", "Small tables, judged on the splits that the literature uses."),
+    "further": ("Further", "What the document leaves for later, on digits that are few, or of which one is scarce."),
     "functions": (
         "Functions",
         "Searches that see values alone, on functions that can be drawn, and how sure they are.",

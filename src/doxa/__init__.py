@@ -22,6 +22,7 @@ from doxa import (
 )
 from doxa.contracts import Estimate
 from doxa.errors import BadInput, BrokenFile, Diverged, DoxaError, Interrupted
+from doxa.judge.free_energy import FreeEnergy, elbo, free_energy
 from doxa.judge.verdict import judge
 from doxa.moved.modules import find_moved_modules
 from doxa.moved.names import renamed
@@ -46,11 +47,14 @@ __all__ = [
     "DoxaError",
     "Draws",
     "Estimate",
+    "FreeEnergy",
     "Interrupted",
     "collectors",
     "data",
+    "elbo",
     "fit",
     "fleet",
+    "free_energy",
     "judge",
     "kl_weights",
     "learners",

@@ -17,6 +17,7 @@ __all__ = [
     "Batch",
     "Centre",
     "ClosedFormPrior",
+    "ContinuousPosterior",
     "Draw",
     "Estimate",
     "Inputs",
@@ -117,6 +118,14 @@ class Posterior(Protocol):
 
     def pruned(self, keep: Tensor) -> Posterior:
         """The same belief with every random weight outside `keep` [R] certainly zero."""
+        ...
+
+
+class ContinuousPosterior(Posterior, Protocol):
+    """A posterior that also knows its density, and with it its KL to any prior; not every one has it."""
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        """log q(w) of flat weights [..., P] over the random ones, [...] in float64."""
         ...
 
 

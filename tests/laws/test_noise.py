@@ -343,6 +343,27 @@ def test_flat_gradients_equal_autograd(kind: noise.Noise, prior: str, name: str,
         assert float((gradient - exact).abs().max()) < 1e-6 * max(1.0, float(exact.abs().max()))
 
 
+@pytest.mark.parametrize("kind", WITH_RULE)
+def test_rows_of_zeros_without_a_bias_give_zero_gradients_and_no_nan(kind: noise.Noise) -> None:
+    """Their variance is zero, where the slope of a root is infinite: what is above keeps rows of its own."""
+    torch.manual_seed(0)
+    nets = {"one layer": nn.Linear(4, 3, bias=False)}
+    nets["two layers"] = nn.Sequential(nn.Linear(4, 5, bias=False), nn.ReLU(), nn.Linear(5, 3, bias=False))
+    x, y = torch.randn(6, 4), torch.tensor([0, 1, 2, 0, 1, 2])
+    zeros = torch.zeros_like(x)
+    learner = variational(priors.gaussian(), kind, posterior=Family(scale=0.1))
+    for name, net in nets.items():
+        p = single_net_problem(net, x, categorical())
+        leaves = single_net_leaves(p, kind, torch.full((p.layout.random,), 0.1))
+        assert float(noisy_forward(p, leaves, zeros, (0,)).detach().abs().max()) < 1e-15
+        with isolated_rng(x.device):
+            of_zeros = step_gradients(learner.start(p, [learner]), zeros, y, step_context(weight=0.0))
+            half = torch.cat([x[:3], zeros[3:]])
+            mixed = step_gradients(learner.start(p, [learner]), half, y, step_context(weight=0.0))
+        assert all(float(gradient.abs().max()) < 1e-15 for gradient in of_zeros), name
+        assert all(gradient.isfinite().all() and gradient.any() for gradient in mixed), name
+
+
 @pytest.mark.parametrize("per", ["layer", "network"])
 def test_grouped_scales_sum_their_gradients(per: str) -> None:
     """One rho for many weights: its gradient is the sum of what each would get."""

@@ -289,3 +289,81 @@ def test_draws_made_together_are_those_made_one_by_one(monkeypatch: pytest.Monke
     assert (divergence_in_blocks.value, divergence_in_blocks.error) == pytest.approx(
         (divergence_one_by_one.value, divergence_one_by_one.error), rel=1e-9
     )
+
+
+DENSITIES = ("mean_field", "mixture")  # the others have all of their mass at points
+
+
+def test_every_family_tells_its_density_or_says_why_it_has_none() -> None:
+    for name in posteriors.TABLE:
+        q = example(name)
+        if name in DENSITIES:
+            drawn = torch.stack([draw.weights for draw in q.draws(6, (0,))])
+            assert q.log_prob(drawn).shape == (len(drawn),)
+            assert q.log_prob(drawn[0]).shape == ()
+            assert q.log_prob(drawn.view(2, -1, drawn.shape[1])).shape == (2, len(drawn) // 2)
+        else:
+            with pytest.raises(BadInput, match="there is no density"):
+                q.log_prob(q.mean)
+
+
+@pytest.mark.parametrize("groups", [None, (2, 3)])
+def test_the_density_is_torch_s(groups: tuple[int, ...] | None) -> None:
+    mean, rho = torch.linspace(-1, 1, 7), torch.linspace(-1, 2, 5 if groups is None else 2)
+    q = MeanField(mean, rho, groups)
+    assert q.random == 5
+    w = mean + torch.randn(3, 2, 7, generator=torch.Generator().manual_seed(0))
+    normal = torch.distributions.Normal(mean[:5].double(), q.scale.double())
+    torch.testing.assert_close(q.log_prob(w), normal.log_prob(w[..., :5].double()).sum(-1), rtol=1e-5, atol=1e-5)
+    assert q.log_prob(w).dtype == torch.float64
+    moved = torch.cat([w[..., :5], w[..., 5:] + 7], -1)
+    assert torch.equal(q.log_prob(moved), q.log_prob(w)), "point estimates have no density to speak of"
+    other = replace(q, mean=-mean)
+    parts = torch.stack([q.log_prob(w), other.log_prob(w)])
+    torch.testing.assert_close(posteriors.mixture((q, other)).log_prob(w), parts.exp().mean(0).log(), rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_the_density_integrates_to_one(name: str) -> None:
+    one = MeanField(torch.tensor([0.3, -0.5]).double(), torch.tensor([-1.0, 0.0]).double())
+    other = MeanField(torch.tensor([-1.0, 0.4]).double(), torch.tensor([-2.0, -1.0]).double())
+    q = one if name == "mean_field" else posteriors.mixture((one, other))
+    axis = torch.linspace(-6, 6, 1201, dtype=torch.float64)
+    density = q.log_prob(torch.cartesian_prod(axis, axis)).exp()
+    assert float(density.sum()) * 0.01**2 == pytest.approx(1, abs=1e-6)
+
+
+def test_the_density_is_that_of_the_draws() -> None:
+    """The mean of log q − log p over draws is the KL that is known in closed form, within its error."""
+    q, prior = example("mean_field"), priors.gaussian(0.3)
+    w = torch.stack([draw.weights for draw in q.draws(2000, (5,))])
+    ratios = q.log_prob(w) - prior.log_prob(w[:, : q.random]).double().sum(1)
+    error = float(ratios.std()) / math.sqrt(len(ratios))
+    assert abs(float(ratios.mean()) - kl(q, prior).value) < 3 * error
+    assert error < 0.01 * kl(q, prior).value
+
+
+def test_slopes_go_through_the_density() -> None:
+    mean, rho = torch.tensor([0.2, -0.4], requires_grad=True), torch.tensor([-1.0, 0.5], requires_grad=True)
+    w = torch.tensor([0.5, 0.1], requires_grad=True)
+    MeanField(mean, rho).log_prob(w).backward()
+    scale = softplus(rho.detach())
+    torch.testing.assert_close(mean.grad, (w - mean).detach() / scale.square())
+    torch.testing.assert_close(w.grad, -mean.grad)
+    by_scale = (w - mean).detach().square() / scale**3 - 1 / scale
+    torch.testing.assert_close(rho.grad, by_scale * torch.sigmoid(rho.detach()))
+
+
+def test_the_density_of_many_weights_and_of_tiny_scales_is_finite_and_right() -> None:
+    """A million terms of single precision are summed without losing any; a scale below the last bit makes no NaN."""
+    size = 1_000_000
+    q = MeanField(torch.ones(size), torch.full((size,), -50.0))
+    assert float(q.log_prob(q.mean)) == pytest.approx(size * (50 - 0.5 * math.log(2 * math.pi)), rel=1e-12)
+    assert math.isfinite(float(replace(q, rho=torch.full((size,), -1e4)).log_prob(q.mean)))
+
+
+def test_a_density_wants_all_weights() -> None:
+    q = example("mean_field")
+    for wrong in (q.mean[:-1], q.mean.long(), q.mean[0]):
+        with pytest.raises(BadInput, match="expected real numbers"):
+            q.log_prob(wrong)

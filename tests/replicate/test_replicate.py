@@ -221,15 +221,16 @@ def test_sizes_and_seeds() -> None:
 
 def test_peaks_of_the_mixture_are_those_worked_out_by_hand() -> None:
     artefact = TABLE["weight-uncertainty/figure-2"]
-    curves = perform(artefact, ReplicationOptions())["numbers"]["curves"]
-    (peaks,) = [each for each in artefact.reference.values() if isinstance(each, dict)]
+    curves = perform(artefact, ReplicationOptions())["numbers"]["columns"]["as written"]["curves"]
+    (peaks,) = [each for name, each in artefact.reference.items() if name.startswith("peak of the exact")]
     for wide, row in peaks.items():
         for narrow, peak in row.items():
             assert curves[f"{wide}, {narrow}"]["peak"] == pytest.approx(peak, abs=0.006)
 
 
 def test_mass_of_the_priors_is_that_of_their_formulas() -> None:
-    curves = perform(TABLE["weight-uncertainty/figure-3"], ReplicationOptions())["numbers"]["curves"]
+    numbers = perform(TABLE["weight-uncertainty/figure-3"], ReplicationOptions())["numbers"]
+    curves = numbers["columns"]["as written"]["curves"]
 
     def normal(d: float, scale: float) -> float:
         return math.erf(d / scale / math.sqrt(2))

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from doxa.judge import attacks
 from doxa.judge.evidence import evidence
+from doxa.judge.free_energy import FreeEnergy, elbo, free_energy
 from doxa.judge.judgement import Judgement
 from doxa.judge.metrics.calibration import (
     Reliability,
@@ -50,6 +51,7 @@ if not TYPE_CHECKING:  # a type checker shall report the old names
 
 __all__ = [
     "TABLE",
+    "FreeEnergy",
     "Judgement",
     "Reliability",
     "attacks",
@@ -60,9 +62,11 @@ __all__ = [
     "ece",
     "ece_adaptive",
     "ece_classwise",
+    "elbo",
     "error",
     "evidence",
     "fpr95",
+    "free_energy",
     "gibbs_nll",
     "judge",
     "lppd",

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Draw
+from doxa.posteriors.density import no_density
 from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random.keys import Key
 from doxa.weights.layout import Layout
@@ -46,6 +47,10 @@ class Delta:
     def draws(self, samples: int, key: Key) -> Iterator[Draw]:
         """The one vector there is, once."""
         yield Draw(self.mean)
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        """Refused, by BadInput: there is no density."""
+        raise no_density("a delta has all of its mass at one vector")
 
     def pruned(self, keep: Tensor) -> Delta:
         mean = self.mean.clone()

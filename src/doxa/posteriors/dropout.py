@@ -10,6 +10,7 @@ from torch import Tensor
 
 from doxa.contracts import Draw
 from doxa.errors import BadInput
+from doxa.posteriors.density import no_density
 from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random.keys import Key, stream_of
 from doxa.random.philox import Stream, fill_dropout_mask
@@ -88,6 +89,10 @@ class Dropout:
         for s in range(samples):
             stream = stream_of((*key, s), self.mean.device)
             yield Draw(apply_dropout(self.masked, self.mean[None].clone(), stream)[0], weight=1 / samples)
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        """Refused, by BadInput: there is no density."""
+        raise no_density("a weight under dropout is there or gone, one of two numbers")
 
     def pruned(self, keep: Tensor) -> Dropout:
         mean = self.mean.clone()

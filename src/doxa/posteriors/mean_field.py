@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from torch import Tensor
 from doxa.contracts import Draw
 from doxa.errors import BadInput, require_positive
 from doxa.flat import RHO_LIMIT, draw
+from doxa.posteriors.density import no_density, require_flat
 from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random import streams
 from doxa.random.keys import Key, seed_of, stream_of
@@ -72,6 +74,22 @@ class MeanField:
             draw(w[:, :random], mean.expand(len(w), -1), scale.expand(len(w), -1), None, None, stream)
             for row in w:
                 yield Draw(row, weight=1 / samples)
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        """log q(w) of flat weights [..., P], in float64 [...]: of the random ones, which come first.
+
+        log q(w) = −Σᵢ [½ ((wᵢ − meanᵢ) / scaleᵢ)² + log scaleᵢ + ½ log 2π]
+
+        Slopes go back to w, mean and rho. Weights that were pruned have no density.
+        """
+        require_flat(w, len(self.mean))
+        if self.rho.numel() and bool(self.rho.amin() == -torch.inf):
+            raise no_density("weights that were pruned are certainly zero")
+        mean, rho, w = self.mean[: self.random].double(), self.rho.double(), w[..., : self.random].double()
+        log_scale = expand_groups(log_softplus(rho), self.groups)
+        # Where a scale is too small for its draw to leave the mean, 0/0 is meant to be 0.
+        distance = torch.where(w == mean, 0.0, (w - mean) / expand_groups(softplus(rho), self.groups))
+        return -(distance.square() / 2 + log_scale + 0.5 * math.log(2 * math.pi)).sum(-1)
 
     def pruned(self, keep: Tensor) -> MeanField:
         mean = self.mean.clone()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from doxa.contracts import Draw, Posterior
 from doxa.errors import BadInput
+from doxa.posteriors.density import log_density
 from doxa.posteriors.fit import require_numbers
 from doxa.random.keys import Key
 from doxa.weights.layout import Layout
@@ -64,6 +66,11 @@ class Mixture:
                 share = draw.weight / len(self.members)
                 yield replace(draw, component=first_component + draw.component, weight=share)
             first_component += member.components
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        """log q(w) = log (1/K) Σₖ qₖ(w) of flat weights [..., P], in float64 [...]; every member must tell its own."""
+        log_densities = torch.stack([log_density(m, w) for m in self.members])
+        return log_densities.logsumexp(0) - math.log(len(self.members))
 
     def pruned(self, keep: Tensor) -> Mixture:
         return replace(self, members=tuple(m.pruned(keep) for m in self.members))

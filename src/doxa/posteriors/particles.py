@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from doxa.contracts import Draw
+from doxa.posteriors.density import no_density
 from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random.keys import Key
 from doxa.weights.layout import Layout
@@ -53,6 +54,10 @@ class Particles:
         """Every particle once, whatever `samples` says: drawing again would add nothing."""
         for s, w in enumerate(self.weights):
             yield Draw(w, s, 1 / len(self.weights))
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        """Refused, by BadInput: there is no density."""
+        raise no_density("particles have all of their mass at a few vectors")
 
     def pruned(self, keep: Tensor) -> Particles:
         weights = self.weights.clone()

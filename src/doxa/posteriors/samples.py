@@ -12,6 +12,7 @@ from torch import Tensor
 
 from doxa.contracts import Draw
 from doxa.errors import BadInput
+from doxa.posteriors.density import no_density
 from doxa.posteriors.fit import require_finite, require_numbers, require_random
 from doxa.random.keys import Key
 from doxa.storage.rows import JoinedRows, SampleRows, blocks
@@ -92,6 +93,10 @@ class Samples:
         )
         for row in self._read(chosen):
             yield Draw(row[: self.size], 0, 1 / count, self._buffers(row))
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        """Refused, by BadInput: there is no density."""
+        raise no_density("samples have all of their mass at the states that were kept")
 
     def pruned(self, keep: Tensor) -> Samples:
         return replace(self, keep=keep if self.keep is None else keep & self.keep)

@@ -55,6 +55,7 @@ begin a key. All keys:
 (seed, "validation", s)                         … that is watched while it learns, the same every epoch
 (seed, "attack", s)                             … that is attacked
 (0, "kl", s)                                    … whose KL has no closed form
+(seed, "free energy", "kl", s)                  … whose free energy is asked for, where its KL has none
 (0, "mean"), (0,)                               … of points alone, which heed no key
 (…, "member", k, s), (0, "kl", k, s)            the same of member k of a mixture
 (seed, "bandit")                                an episode of a bandit, the same for all agents of a seed
