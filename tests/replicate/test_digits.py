@@ -104,6 +104,15 @@ def test_as_run_no_prior_tells_its_kl_in_closed_form(name: str) -> None:
     assert torch.allclose(as_run.log_prob(w), as_written.log_prob(w), rtol=1e-4, atol=1e-4)
 
 
+def test_the_narrowest_beliefs_as_run_are_one_fleet_and_each_is_told_apart() -> None:
+    together = models.fleet_models("gaussian", 400, at_draws=True)
+    assert {"gaussian", "mixture", "narrow-6", "narrow-7", "narrow-8"} == {*together}
+    learners = [models._learner(models.MODELS[name], models.AS_RUN) for name in together]
+    assert len({learner.kind for learner in learners}) == 1, "one program"
+    assert len({repr(learner.prior) for learner in learners}) == len(together)
+    assert models.fleet_models("gaussian", 400) == models.fleet_models("gaussian", 1200, True) == ("gaussian",)
+
+
 def test_slopes_taken_at_draws_are_on_average_the_closed_ones() -> None:
     """A Gaussian as a mixture of two that are one: the authors estimate the KL at the weights that are drawn."""
     model = models.MODELS["gaussian"]

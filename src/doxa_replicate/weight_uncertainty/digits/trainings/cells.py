@@ -61,7 +61,7 @@ def cells(
 
     `model` is another of the same name, with a prior that was chosen.
     """
-    fleet_names, sized_recipe = fleet_models(name, width), recipe_at_size(options, recipe)
+    fleet_names, sized_recipe = fleet_models(name, width, recipe.at_draws), recipe_at_size(options, recipe)
     models = {member_name: MODELS[member_name] if model is None else model for member_name in fleet_names}
     settings = {
         "models": {

@@ -33,7 +33,7 @@ from doxa_replicate.weight_uncertainty.digits.trainings.models import (
 from doxa_replicate.weight_uncertainty.digits.trainings.rows import load_digits
 
 CHOICE_SEED = 100  # of the nets that are chosen by, none that is reported
-KL_WEIGHTS, SCALES, BELIEF_EPOCHS = (1.0, 0.3, 0.1, 0.03, 0.01), (0.01, 0.03, 0.06, 0.1), (30, 100, 200)
+KL_WEIGHTS, SCALES, BELIEF_EPOCHS = (1.0, 0.3, 0.1, 0.03, 0.01), (0.01, 0.03, 0.06), (100,)
 GEOMETRIC_RATES, GEOMETRIC_EPOCHS = (5e-4, 1e-3, 2e-3), (50, 100, 200)
 POINT_EPOCHS = {"plain": (1, 2, 5, 20, 100), "dropout": (5, 10, 20, 50, 100, 200)}
 

@@ -85,8 +85,13 @@ def narrow_priors(width: int) -> tuple[str, ...]:
     return NARROW_PRIORS if width == WIDTHS[0] else NARROW_PRIORS[:1]
 
 
-def fleet_models(name: str, width: int) -> tuple[str, ...]:
-    """The models that are trained with one: narrow priors together, for the price of a few."""
+def fleet_models(name: str, width: int, at_draws: bool = False) -> tuple[str, ...]:
+    """The models that are trained with one: narrow priors together, for the price of a few.
+
+    With slopes at the draws every Gaussian is a mixture, so that the narrowest nets of all of them are one program.
+    """
+    if at_draws and width == WIDTHS[0] and name in (families := ("gaussian", "mixture", *NARROW_PRIORS)):
+        return families
     return narrow_priors(width) if name in NARROW_PRIORS else (name,)
 
 
