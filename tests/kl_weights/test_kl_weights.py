@@ -30,6 +30,30 @@ def test_geometric_survives_long_epochs() -> None:
     assert geometric()(moment_at(99_999, batches=100_000)) == 0.0
 
 
+def growth_step_by_step(batches: int) -> float:
+    """By how many learning rates Adam moves in an epoch of halving slopes, when it has gone on for long."""
+    m = v = moved = 0.0
+    epochs = max(3, 15_000 // batches)
+    for step in range(1, epochs * batches + 1):
+        slope = 0.5 ** ((step - 1) % batches)
+        m, v = 0.9 * m + 0.1 * slope, 0.999 * v + 0.001 * slope**2
+        if step > (epochs - 1) * batches:
+            moved += m / (1 - 0.9**step) / math.sqrt(v / (1 - 0.999**step))
+    return moved
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3, 5, 12, 100, 468, 3000])
+def test_growth_is_that_of_adam_for_any_number_of_minibatches(batches: int) -> None:
+    """One minibatch pays all of the KL: Adam moves by one learning rate an epoch, and not by the root of three."""
+    assert geometric().growth(batches) == pytest.approx(growth_step_by_step(batches), rel=0.02)
+
+
+@pytest.mark.parametrize(("batches", "beta_2"), [(0, 0.999), (-3, 0.999), (2.5, 0.999), (5, 1.0), (5, math.nan)])
+def test_growth_refuses_what_is_no_epoch_of_adam(batches, beta_2) -> None:
+    with pytest.raises(BadInput, match="must"):
+        geometric().growth(batches, beta_2)
+
+
 def test_annealed_rises_in_a_straight_line_and_stays() -> None:
     weights = [annealed(1.5)(moment_at(step)) for step in range(12)]
     assert weights == pytest.approx([0, 1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1, 1, 1, 1, 1, 1])
