@@ -241,6 +241,13 @@ def test_a_sampler_of_fewer_rows_needs_the_size_said() -> None:
     assert fit(data=loader, size=ROWS).record.settings["size"] == ROWS
 
 
+def test_batches_that_a_data_set_has_ready_are_no_rows() -> None:
+    """Three batches are not three rows: the KL would weigh many times what it should."""
+    ready = DataLoader([(X[k::3], Y[k::3]) for k in range(3)], batch_size=None)
+    refuse("dataset is made of batches.*size=", data=ready)
+    assert fit(data=ready, size=ROWS).record.settings["size"] == ROWS
+
+
 # Nets.
 
 

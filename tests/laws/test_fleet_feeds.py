@@ -284,7 +284,7 @@ def test_noise_is_asked_for_anew_where_rows_are_longer(name: str) -> None:
             rows = slice(10 * index, 10 * index + 10)
             return WORDS[rows, : 1 + 2 * index], WORDS[rows, 0] % 2
 
-    fleet_equals_alone(build_seeded(Reading), lambda: DataLoader(Grown(), batch_size=None), LEARNERS[name])
+    fleet_equals_alone(build_seeded(Reading), lambda: DataLoader(Grown(), batch_size=None), LEARNERS[name], size=40)
 
 
 CHOSEN = [[0, 3, 5], [1, 2, 4]]

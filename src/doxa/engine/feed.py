@@ -289,15 +289,17 @@ def _checked_indices(rows: Any, size: int) -> Tensor:
 
 def _size_of(loader: DataLoader[Any], size: int | None) -> int:
     """How many rows the KL is weighed against; where loader and `size` leave a doubt, an error."""
-    rows, sampled = _length(loader.dataset), _length(loader.sampler)
+    hands_over_batches = loader.batch_sampler is None  # whose rows the lengths of data set and sampler do not count
+    rows, sampled = (None, None) if hands_over_batches else (_length(loader.dataset), _length(loader.sampler))
     if size is not None:
         if not isinstance(size, int) or size < 1 or (rows is not None and size not in (rows, sampled)):
             dataset_note = "" if rows is None else f", but the DataLoader has {rows} rows"
             raise BadInput(f"size={size!r}{dataset_note}: size= must be the number of training rows")
         return size
     if rows is None:
+        reason = "is made of batches" if hands_over_batches and _length(loader.dataset) else "has no length"
         raise BadInput(
-            "the DataLoader's dataset has no length, so the KL cannot be weighed against the data: "
+            f"the DataLoader's dataset {reason}, so the KL cannot be weighed against the data: "
             "pass the number of training rows as size="
         )
     if sampled not in (None, rows):
