@@ -101,6 +101,23 @@ def test_the_error_is_that_of_repetition_and_shrinks_with_the_draws() -> None:
         doxa.free_energy(b, data, samples=1)
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_error_of_a_mixture_is_that_of_repetition_too(nested: bool) -> None:
+    """Members lie far apart, which is no error: each has the same number of draws."""
+    x = design(orthogonal=False)
+    one = away()
+    far = replace(one, mean=-2 * one.mean)
+    inner = posteriors.mixture((far, replace(far, mean=3 * one.mean))) if nested else far
+    b = linear_belief(posteriors.mixture((one, inner)))
+    all_of_it = [doxa.free_energy(b, (x, targets(x)), samples=40, seed=seed) for seed in range(60)]
+    for part in ("nll", "kl"):
+        values = torch.tensor([getattr(f, part).value for f in all_of_it])
+        told = sum(getattr(f, part).error for f in all_of_it) / len(all_of_it)
+        assert float(values.std()) == pytest.approx(told, rel=0.3)
+    few = doxa.free_energy(b, (x, targets(x)), samples=2)  # one draw of a member cannot tell its spread
+    assert few.nll.error > all_of_it[0].nll.error
+
+
 def test_rows_count_each_however_they_are_handed_over() -> None:
     x = design(orthogonal=False)
     y, b = targets(x), linear_belief(away())
@@ -152,6 +169,31 @@ def test_a_loader_that_leaves_rows_out_is_refused() -> None:
     loader = DataLoader(TensorDataset(x, targets(x)), batch_size=25, drop_last=True)
     with pytest.raises(BadInput, match="gave 50 rows and its data set has 60"):
         doxa.free_energy(linear_belief(away()), loader)
+
+
+def test_batches_that_a_data_set_has_ready_are_counted_by_their_rows() -> None:
+    x = design(orthogonal=False)
+    y, b = targets(x), linear_belief(away())
+    f = doxa.free_energy(b, DataLoader([(x[k::3], y[k::3]) for k in range(3)], batch_size=None))
+    assert f.rows == ROWS
+    assert f.value == pytest.approx(doxa.free_energy(b, (x, y)).value, rel=1e-9)
+    with pytest.raises(BadInput, match="the DataLoader is empty"):
+        doxa.free_energy(b, DataLoader(TensorDataset(x[:0], y[:0]), batch_size=4))
+
+
+def test_a_prior_that_is_given_is_bound_to_the_weights_or_refused() -> None:
+    x = design(orthogonal=False)
+    data, b = (x, targets(x)), linear_belief(away())
+    centre = dict(b.net.named_parameters())
+    by_net = doxa.free_energy(b, data, prior=priors.gaussian(PRIOR, centre=b.net))
+    flat = torch.cat([v.detach().flatten() for v in centre.values()])
+    assert by_net.kl == doxa.free_energy(b, data, prior=priors.gaussian(PRIOR, centre=flat)).kl
+    assert by_net.kl != doxa.free_energy(b, data).kl
+    with pytest.raises(BadInput, match="one for each of the 3 random weights"):
+        doxa.free_energy(b, data, prior=priors.gaussian(torch.ones(2)))
+    for no_prior in (1.0, "gaussian", priors.gaussian):
+        with pytest.raises(BadInput, match="prior must be a prior"):
+            doxa.free_energy(b, data, prior=no_prior)
 
 
 def test_the_parts_stand_apart_and_another_weight_is_a_choice() -> None:

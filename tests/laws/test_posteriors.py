@@ -364,6 +364,6 @@ def test_the_density_of_many_weights_and_of_tiny_scales_is_finite_and_right() ->
 
 def test_a_density_wants_all_weights() -> None:
     q = example("mean_field")
-    for wrong in (q.mean[:-1], q.mean.long(), q.mean[0]):
+    for wrong in (q.mean[:-1], q.mean.long(), q.mean[0], q.mean.numpy()):
         with pytest.raises(BadInput, match="expected real numbers"):
             q.log_prob(wrong)

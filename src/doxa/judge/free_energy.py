@@ -19,9 +19,11 @@ from doxa.likelihoods import over_draws
 from doxa.posteriors import MeanField
 from doxa.posteriors.density import log_density
 from doxa.posteriors.divergence import kl
+from doxa.posteriors.mixture import Mixture
 from doxa.predict.belief import Belief
 from doxa.predict.sweep import ROWS, prototype_of
 from doxa.random.keys import Key, isolated_rng
+from doxa.weights.layout import bind_prior
 
 
 @dataclass(frozen=True)
@@ -77,17 +79,17 @@ def free_energy(
     """
     samples = require_whole("samples", samples, least=2)
     require_from_zero("kl_weight", kl_weight)
-    prior = belief.prior if prior is None else prior
-    if prior is None:
+    known_prior = belief.prior if prior is None else _bound_prior(belief, prior)
+    if known_prior is None:
         raise BadInput("the belief has no prior, so no KL and no free energy; give one as prior=")
-    divergence = divergence_from_prior(belief.posterior, prior, samples, (seed, "free energy", "kl"))
+    divergence = divergence_from_prior(belief.posterior, known_prior, samples, (seed, "free energy", "kl"))
     rows, total, weights = 0, None, None
     for x, y in _chunks(belief, data):
         draws = belief.predict(x, samples, seed)  # the same draws for every chunk: they depend on the seed alone
         log_p = draws.log_prob(y).double().sum(1)
         total, weights, rows = log_p if total is None else total + log_p, draws.weights, rows + row_count(x)
     assert total is not None
-    nll = Estimate(-float(over_draws.mean(total, weights)), float(standard_error(total, weights)))
+    nll = Estimate(-float(over_draws.mean(total, weights)), _error(belief.posterior, total, weights, samples))
     return FreeEnergy(nll, divergence, rows, float(kl_weight))
 
 
@@ -119,7 +121,40 @@ def divergence_from_prior(q: Posterior, p: Prior, samples: int, key: Key) -> Est
         weights.append(drawn.weight)
     values = torch.stack(ratios)
     shares = values.new_tensor(weights)
-    return Estimate(float(over_draws.mean(values, shares)), float(standard_error(values, shares)))
+    return Estimate(float(over_draws.mean(values, shares)), _error(q, values, shares, samples))
+
+
+def _bound_prior(belief: Belief, prior: Prior) -> Prior:
+    """The prior with its middle and width as numbers, or one for each of the belief's random weights."""
+    if not isinstance(prior, Prior) or isinstance(prior, type):
+        raise BadInput(
+            f"prior must be a prior, e.g. doxa.priors.gaussian(1.0), with log_prob and grad_log_prob; got {prior!r}"
+        )
+    bound: Prior = bind_prior(prior, belief.layout, prototype_of(belief.posterior))
+    return bound
+
+
+def _error(q: Posterior, values: Tensor, weights: Tensor | None, samples: int) -> float:
+    """The standard error of the mean over a posterior's draws [S] of values.
+
+    error² = Σₖ (Σₛ wₛ)² errorₖ²,  s over the draws of the k-th member
+
+    A mixture deals its draws evenly to its members, so how far these lie apart is no error. Where a member has one
+    draw alone, or others than it was asked for, the spread of all is taken, which is never too little.
+    """
+    counts = _draws_of_each(q, samples)
+    if min(counts) < 2 or sum(counts) != len(values):
+        return float(standard_error(values, weights))
+    shares = values.new_full((len(values),), 1 / len(values)) if weights is None else weights / weights.sum()
+    parts = zip(values.split(counts), shares.split(counts), strict=True)
+    return math.hypot(*(float(share.sum() * standard_error(of_member, share)) for of_member, share in parts))
+
+
+def _draws_of_each(q: Posterior, samples: int) -> list[int]:
+    """How many draws are asked of every member, in their order."""
+    if not isinstance(q, Mixture):
+        return [samples]
+    return [count for m in q.members for count in _draws_of_each(m, -(-samples // len(q.members)))]
 
 
 def _chunks(belief: Belief, data: Any) -> Iterator[tuple[Inputs, Tensor]]:
@@ -138,6 +173,9 @@ def _chunks(belief: Belief, data: Any) -> Iterator[tuple[Inputs, Tensor]]:
             x, y = as_pair((tuple(batch[0]), batch[1]) if several else batch, like, "a batch of the DataLoader")
             rows += row_count(x)
             yield x, y
-    expected = len(data.dataset) if hasattr(data.dataset, "__len__") else rows
-    if not rows or rows != expected:
+    if not rows:
+        raise BadInput("the DataLoader is empty: it gave not one batch")
+    # What is made of batches, or has no length, cannot tell how many rows it has.
+    expected = len(data.dataset) if data.batch_sampler is not None and hasattr(data.dataset, "__len__") else rows
+    if rows != expected:
         raise BadInput(f"the DataLoader gave {rows} rows and its data set has {expected}: all are wanted, each once")

@@ -24,5 +24,7 @@ def no_density(where: str) -> BadInput:
 
 def require_flat(w: Tensor, size: int) -> None:
     """Refuse what is no real vector of as many weights as a posterior has."""
+    if not isinstance(w, Tensor):
+        raise BadInput(f"w is a {type(w).__name__}; expected real numbers [..., {size}] as a tensor")
     if w.dim() == 0 or w.shape[-1] != size or not w.dtype.is_floating_point:
         raise BadInput(f"w holds {w.dtype} of shape {list(w.shape)}; expected real numbers [..., {size}]")
