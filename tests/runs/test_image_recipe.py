@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from doxa import rates
+from doxa import kl_weights, rates
 from doxa.errors import BadInput
 from doxa.runs.image_recipe import END_SCALE, assume_for_images, start_scale
 from doxa.runs.training_data import TrainingData
@@ -20,12 +20,13 @@ def images(rows: int) -> TrainingData:
 
 def test_the_start_is_where_the_growth_leads_to_the_end() -> None:
     """600 epochs of 468 minibatches at 1e-4 move ρ by 2.01: from 0.0110, the middle of the paper's starts, to 0.079."""
-    assert start_scale(rates.constant(1e-4), 468, 600, end=0.0792) == pytest.approx(
+    growth = kl_weights.geometric().growth(468)
+    assert start_scale(rates.constant(1e-4), 468, 600, growth, end=0.0792) == pytest.approx(
         math.log1p(math.exp(-4.5)), rel=0.01
     )
-    short, long = (start_scale(rates.cosine(2e-3), 469, epochs) for epochs in (1, 40))
+    short, long = (start_scale(rates.cosine(2e-3), 469, epochs, growth) for epochs in (1, 40))
     assert long < short < END_SCALE
-    assert start_scale(rates.constant(1.0), 469, 1000) == pytest.approx(1e-4, rel=1e-3), "never without noise"
+    assert start_scale(rates.constant(1.0), 469, 1000, growth) == pytest.approx(1e-4, rel=1e-3), "never without noise"
 
 
 def test_many_images_get_a_wide_net_and_few_a_small_one() -> None:
@@ -45,6 +46,21 @@ def test_what_is_said_is_not_assumed() -> None:
     assert "posterior" not in assume_for_images({"posterior": "mean_field:scale=0.1"}, images(1000))
     with pytest.raises(BadInput, match="epochs must be"):
         assume_for_images({"epochs": 0}, images(100))
+
+
+def test_to_say_what_is_assumed_changes_nothing() -> None:
+    assumed = assume_for_images({}, images(10_000))
+    for name, value in assumed.items():
+        if name != "learner":
+            assert {**assume_for_images({name: value}, images(10_000)), name: value} == assumed
+
+
+def test_nothing_of_adam_is_assumed_of_another_optimiser() -> None:
+    """Under gradient descent halving shares are even ones, and the scales do not grow by what is known of Adam."""
+    assert assume_for_images({"optimiser": "sgd", "epochs": 3}, images(100)) == {"learner": "variational"}
+    assert assume_for_images({"optimiser": "adam"}, images(1000)) == assume_for_images({}, images(1000))
+    short_memory = assume_for_images({"optimiser": "adam:betas=(0.9,0.9)"}, images(1000))
+    assert short_memory["posterior"] != assume_for_images({}, images(1000))["posterior"]
 
 
 def test_a_table_is_left_to_auto() -> None:
