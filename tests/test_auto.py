@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import doxa
 from doxa import kl_weights
 from doxa.auto import KL_WEIGHTS, best_noise, by_fan_in, choose, folds
-from doxa.auto.kl_candidates import build_schedule
+from doxa.auto.kl_candidates import build_schedule, require_candidates
 from doxa.errors import BadInput
 from doxa.posteriors.mixture import Mixture
 from doxa.random.keys import normal
@@ -149,6 +151,14 @@ def test_a_kl_weight_is_a_number_a_name_or_a_schedule(line: tuple[torch.Tensor, 
     assert not torch.equal(named.belief.posterior.members[0].rho, even.belief.posterior.members[0].rho)
 
 
+def test_numbers_and_words_of_numpy_are_those_of_python() -> None:
+    given = (np.float32(0.5), np.float64(0.1), np.int64(1), np.str_("geometric"))
+    candidates = require_candidates(given)
+    assert candidates == (0.5, 0.1, 1.0, "geometric")
+    assert [type(weight) for weight in candidates] == [float, float, float, str]
+    json.dumps(candidates)
+
+
 def test_halving_shares_are_among_the_kl_weights_tried() -> None:
     assert "geometric" in KL_WEIGHTS
     assert {kl_weights.tempered(w) if isinstance(w, float) else build_schedule(w) for w in KL_WEIGHTS} >= {
@@ -165,6 +175,8 @@ def test_halving_shares_are_among_the_kl_weights_tried() -> None:
         ((0.0,), "positive, finite number"),
         (([1.0],), "positive, finite number"),
         ("geometric", "at least one weight"),
+        ((True,), "number, a name or a schedule; got True"),
+        ((torch.tensor(0.1),), "number, a name or a schedule; got tensor"),
     ],
 )
 def test_what_is_no_kl_weight_is_refused(weights: Any, message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,21 @@ def test_the_largest_seeds_are_taken(tmp_path: Path) -> None:
 def test_knobs_that_nothing_turns_are_refused(plan: Plan, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         plan.require_used()
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ("annealed:5", "for a schedule with arguments name a learner"),
+        ("0.1,annealed", "for a schedule with arguments name a learner"),
+        ("true", "there is no KL weight 'True'"),
+        ("1,-1", "got kl_weight '1,-1'"),
+    ],
+)
+def test_what_auto_cannot_try_is_told_with_what_can(weights: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=message):
+        learn(load_training_data(rows(), "y"), replace(QUICK, kl_weight=weights), tmp_path / "r", progress=False)
+    assert not (tmp_path / "r").exists()
 
 
 def test_the_knobs_of_validation_and_saving_reach_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

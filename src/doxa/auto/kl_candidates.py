@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from numbers import Real
 
 from doxa.contracts import Schedule
 from doxa.errors import BadInput, did_you_mean, require_positive
@@ -18,9 +19,17 @@ def require_candidates(kl_weights: Sequence[KLWeight]) -> tuple[KLWeight, ...]:
     """The KL weights, each of which makes a schedule."""
     if isinstance(kl_weights, str) or not hasattr(kl_weights, "__len__") or len(kl_weights) == 0:
         raise BadInput(f"kl_weights must hold at least one weight to try, as in (1.0, 0.1); got {kl_weights!r}")
-    for weight in kl_weights:
+    candidates = tuple(map(_plain, kl_weights))
+    for weight in candidates:
         build_schedule(weight)
-    return tuple(kl_weights)
+    return candidates
+
+
+def _plain(weight: KLWeight) -> KLWeight:
+    """A number of any library as Python has it, and a word of any."""
+    if isinstance(weight, str):
+        return str(weight)
+    return float(weight) if isinstance(weight, Real) and not isinstance(weight, bool) else weight
 
 
 def build_schedule(weight: KLWeight) -> Schedule:
@@ -34,6 +43,8 @@ def build_schedule(weight: KLWeight) -> Schedule:
             raise BadInput(f"the KL weight {weight!r} cannot do without arguments: give a schedule") from None
     if callable(weight):
         return weight
+    if not isinstance(weight, Real) or isinstance(weight, bool):
+        raise BadInput(f"each of kl_weights must be a positive, finite number, a name or a schedule; got {weight!r}")
     require_positive("each of kl_weights", weight)
     return Tempered(weight)
 

@@ -264,7 +264,14 @@ def _auto_settings(plan: Plan) -> tuple[tuple[KLWeight, ...], float]:
 def _parse_kl_weights(text: str) -> tuple[KLWeight, ...]:
     """Numbers, and names of schedules that need no arguments, as in 1,0.1,geometric."""
     values = [parse_literal(item) for item in text.split(",")]
-    return require_candidates([float(v) if isinstance(v, int | float) else str(v) for v in values])
+    is_number = [isinstance(value, int | float) and not isinstance(value, bool) for value in values]
+    try:
+        return require_candidates([v if number else str(v) for v, number in zip(values, is_number, strict=True)])
+    except BadInput as error:
+        raise BadInput(
+            f"{error}; the learner auto tries numbers and names without arguments, as in 1,0.1,geometric: for a "
+            f"schedule with arguments name a learner, as variational; got kl_weight {text!r}"
+        ) from None
 
 
 def default_epochs(rows: int, batch_size: int | None) -> int:
