@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +47,7 @@ class Evidence:
     def interval(self) -> tuple[float, float]:
         if self.deviation is None:
             return -math.inf, math.inf
-        half_width = _quantile(len(self.values)) * self.deviation / math.sqrt(len(self.values))
+        half_width = self._half_width(len(self.values))
         return self.mean - half_width, self.mean + half_width
 
     @property
@@ -62,10 +63,15 @@ class Evidence:
         if self.verdict != OPEN or self.deviation is None:
             return None
         distance = min(abs(self.mean - border) for border in (self.above, self.below))
-        for count in range(len(self.values), MANY_SEEDS + 1):
-            if _quantile(count) * self.deviation / math.sqrt(count) < distance:
-                return count
-        return None
+        counts = range(len(self.values), MANY_SEEDS + 1)
+        # Half of an interval only ever shrinks with the count.
+        place = bisect_left(counts, True, key=lambda count: self._half_width(count) < distance)
+        return counts[place] if place < len(counts) else None
+
+    def _half_width(self, count: int) -> float:
+        """Half of the interval that so many seeds of this deviation would have."""
+        assert self.deviation is not None
+        return _quantile(count) * self.deviation / math.sqrt(count)
 
     def as_dict(self) -> dict[str, Any]:
         low, high = self.interval

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from doxa_replicate import verdicts
 from doxa_replicate.contract import Claim
 from doxa_replicate.verdicts import FAIL, OPEN, PASS, Evidence, best_of, combined, paired, unanimous
 
@@ -56,6 +57,31 @@ def test_so_many_seeds_would_decide_it() -> None:
     assert half_widths[0] < -mean <= half_widths[1]
     assert Evidence([-1.0, -1.1], below=10.0).seeds_needed is None
     assert Evidence([-1.0, 1.0], below=0.0).seeds_needed is None
+
+
+def test_how_many_seeds_is_found_by_few_quantiles_and_is_the_least_that_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As trying all counts one by one would have it, near a border of either side and of both."""
+    asked: list[int] = []
+
+    def quantile(count: int) -> float:
+        asked.append(count)
+        return float(stats.t.ppf(0.975, count - 1))
+
+    monkeypatch.setattr(verdicts, "_quantile", quantile)
+    rng = np.random.default_rng(3)
+    decided = set()
+    for _ in range(40):
+        evidence = Evidence([*rng.normal(0.0, 1.0, 4)], above=-2.0, below=float(rng.uniform(0.05, 0.6)))
+        if evidence.verdict != OPEN or evidence.deviation is None:
+            continue
+        distance = min(abs(evidence.mean - border) for border in (evidence.above, evidence.below))
+        half_widths = {n: quantile(n) * evidence.deviation / math.sqrt(n) for n in range(4, verdicts.MANY_SEEDS + 1)}
+        asked.clear()
+        needed = evidence.seeds_needed
+        assert needed == next((n for n, half in half_widths.items() if half < distance), None)
+        assert len(asked) <= 12
+        decided.add(needed is not None)
+    assert True in decided
 
 
 def test_a_claim_of_several_parts_holds_where_all_do() -> None:
