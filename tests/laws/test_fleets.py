@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import doxa
 from doxa import kl_weights, learners, likelihoods, noise, optimisers, posteriors, priors
 from doxa.errors import BadInput, Interrupted
-from doxa.posteriors.divergence import kl
+from doxa.gradients import mean_field_beliefs
+from doxa.posteriors.divergence import SAMPLES, kl
 from doxa.storage.describe import describe
 from examples import MAKERS, three_priors, with_kl_weight
 from zoo import CASES
@@ -220,3 +221,30 @@ def test_the_kl_on_record_is_each_members_own_where_priors_are_shared(per: str) 
         for belief in doxa.fleet(net(), rows(), learners=fleet_learners, seeds=[1, 2, 3], **KEYS):
             expected = kl(belief.posterior, belief.prior).value
             assert belief.record.history[-1]["kl"] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+@pytest.mark.parametrize("per", ["weight", "layer"])
+def test_kls_that_are_estimated_are_so_for_nets_of_one_prior_together(
+    per: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, by the draws that each has alone: a prior is asked once a draw, however many nets have it."""
+    asked: list[int] = []
+
+    class Counting(priors.student_t):
+        def log_prob(self, w: Tensor) -> Tensor:
+            asked.append(len(w))
+            return super().log_prob(w)
+
+    shared, own = Counting(4.0, 0.3), Counting(4.0, 1.0)
+    fleet_learners = [
+        learners.variational(p, posterior=posteriors.mean_field(per, scale=0.2)) for p in (shared, own, shared, shared)
+    ]
+    assert [mean_field_beliefs.nets_at_once(own, 1 << 21, on_gpu) for on_gpu in (True, False)] == [2, 1]
+    monkeypatch.setattr(mean_field_beliefs, "nets_at_once", lambda prior, random, on_gpu: at_once)
+    beliefs = doxa.fleet(net(), rows(), learners=fleet_learners, seeds=[1, 2, 3, 4], **KEYS)
+    passes = -(-3 // at_once) + 1
+    assert len(asked) == SAMPLES * passes * len(beliefs[0].record.history)
+    for belief in beliefs:
+        expected = kl(belief.posterior, belief.prior).value
+        assert belief.record.history[-1]["kl"] == pytest.approx(expected, rel=1e-6)

@@ -11,7 +11,7 @@ from torch import Tensor
 from doxa.contracts import Estimate, Posterior, Prior
 from doxa.flat import draw, fill_scale
 from doxa.posteriors import MeanField
-from doxa.posteriors.divergence import closed_form, kl
+from doxa.posteriors.divergence import closed_form, monte_carlo_rows
 from doxa.posteriors.mean_field import expand_groups, log_softplus, softplus
 from doxa.random.philox import Stream
 
@@ -47,27 +47,34 @@ class MeanFieldBeliefs:
         return ({k: b[net].clone() for k, b in self.buffers_by_name.items()},)
 
     def complexities(self, nets: Sequence[int]) -> list[Estimate]:
-        if closed_form(self.priors[0]) is None:
-            return [kl(self.posterior(k), self.priors[k]) for k in nets]
-        nets_by_prior: dict[int, list[int]] = {}  # by their prior
+        """Those of nets with one prior side by side, and all read from the device at once."""
+        nets_by_prior: dict[int, list[int]] = {}
         for k in nets:
             nets_by_prior.setdefault(self.prior_ids[k], []).append(k)
-        nets_per_pass = max(1, KL_WEIGHTS_PER_PASS // self.random)
-        kl_by_net: dict[int, float] = {}
+        chunks: list[list[int]] = []
         for group in nets_by_prior.values():
-            for chunk in (group[i : i + nets_per_pass] for i in range(0, len(group), nets_per_pass)):
-                kl_by_net |= dict(zip(chunk, self._closed_form_kls(chunk), strict=True))
-        return [Estimate(kl_by_net[k]) for k in nets]
+            at_once = nets_at_once(self.priors[group[0]], self.random, self.mean.is_cuda)
+            chunks += [group[i : i + at_once] for i in range(0, len(group), at_once)]
+        rows = torch.cat([self._kls(chunk) for chunk in chunks]).tolist() if chunks else []
+        estimates = dict(zip((k for chunk in chunks for k in chunk), rows, strict=True))
+        return [Estimate(*estimates[k]) for k in nets]
 
     @torch.no_grad()
-    def _closed_form_kls(self, nets: Sequence[int]) -> list[float]:
-        """The KLs of nets with one prior, in one pass."""
+    def _kls(self, nets: Sequence[int]) -> Tensor:
+        """The KLs of nets with one prior, and their standard errors [n, 2]."""
         rows = torch.tensor(nets, device=self.mean.device)
-        scale, log_scale = (expand_groups(f(self.rho[rows]), self.groups) for f in (softplus, log_softplus))
-        prior = closed_form(self.priors[nets[0]])
-        assert prior is not None
-        values = prior.kl_from_gaussian(self.mean[rows, : self.random], scale, log_scale)
-        return values.sum(1, dtype=torch.float64).tolist()
+        mean, rho, prior = self.mean[rows, : self.random], self.rho[rows], self.priors[nets[0]]
+        scale, log_scale = (expand_groups(f(rho), self.groups) for f in (softplus, log_softplus))
+        closed = closed_form(prior)
+        if closed is None:
+            return monte_carlo_rows(mean, scale, log_scale, prior)
+        values = closed.kl_from_gaussian(mean, scale, log_scale).sum(1, dtype=torch.float64)
+        return torch.stack([values, torch.zeros_like(values)], 1)
+
+
+def nets_at_once(prior: Prior, random: int, on_gpu: bool) -> int:
+    """How many nets' KLs are worked out in one pass; by draws on a CPU only one, to the bits that it has by itself."""
+    return max(1, KL_WEIGHTS_PER_PASS // max(1, random)) if on_gpu or closed_form(prior) is not None else 1
 
 
 def scale_per_weight(rho: Tensor, groups: tuple[int, ...]) -> Tensor:

@@ -26,6 +26,8 @@ from doxa.random import streams
 from doxa.random.keys import Key, seed_of
 from doxa.random.philox import Stream, fill_normals
 
+SAMPLES, KEY = 16, (0, "kl")  # draws of a KL's estimate, and what they are made of: the same for every belief
+
 
 def closed_form(prior: Prior) -> ClosedFormPrior | None:
     """The prior, where it can tell its KL from a Gaussian in closed form.
@@ -69,7 +71,7 @@ def _rows(values: Sequence[float | Tensor], random: int, like: Tensor) -> Tensor
     return torch.stack(rows)
 
 
-def kl(q: Posterior, p: Prior | None, samples: int = 16, key: Key = (0, "kl")) -> Estimate:
+def kl(q: Posterior, p: Prior | None, samples: int = SAMPLES, key: Key = KEY) -> Estimate:
     """KL(q‖p) over the random weights, exact where it can be.
 
     KL(q‖p) = −H(q) − E_q[log p(w)]
@@ -101,17 +103,28 @@ def kl(q: Posterior, p: Prior | None, samples: int = 16, key: Key = (0, "kl")) -
 
 def monte_carlo(q: MeanField, p: Prior, samples: int, key: Key) -> Estimate:
     """KL(q‖p) of a mean-field Gaussian with E_q[log p] estimated from draws; the entropy is exact."""
-    entropy = _sum(q.log_scale) + q.random * 0.5 * math.log(2 * math.pi * math.e)
-    mean, scale = q.mean[: q.random], q.scale
+    rows = q.mean[None, : q.random], q.scale[None], q.log_scale[None]
+    (row,) = monte_carlo_rows(*rows, p, samples, key).tolist()
+    return Estimate(*row)
+
+
+def monte_carlo_rows(
+    mean: Tensor, scale: Tensor, log_scale: Tensor, p: Prior, samples: int = SAMPLES, key: Key = KEY
+) -> Tensor:
+    """The same of K Gaussians [K, R] side by side, all by the same draws: estimates and standard errors [K, 2]."""
+    nets, random = mean.shape
+    entropy = log_scale.sum(1, dtype=torch.float64) + random * 0.5 * math.log(2 * math.pi * math.e)
     seeds = torch.tensor([seed_of((*key, s)) for s in range(samples)], device=mean.device)
     log_priors = []
-    for block_seeds in seeds.split(draws_at_once(mean)):
-        w = mean.new_empty(len(block_seeds), q.random)
-        fill_normals(w, Stream(block_seeds, number=streams.DRAW))
-        log_priors += p.log_prob(w.mul_(scale).add_(mean)).sum(1, dtype=torch.float64).tolist()
-    expected = sum(log_priors) / samples
-    variance = sum((f - expected) ** 2 for f in log_priors) / max(samples - 1, 1)
-    return Estimate(-entropy - expected, math.sqrt(variance / samples))
+    for block_seeds in seeds.split(draws_at_once(mean.reshape(-1))):
+        noise = mean.new_empty(len(block_seeds), random)
+        fill_normals(noise, Stream(block_seeds, number=streams.DRAW))
+        w = (noise * scale[:, None]).add_(mean[:, None]).view(-1, random)
+        log_priors.append(p.log_prob(w).sum(1, dtype=torch.float64).view(nets, -1))
+    values = torch.cat(log_priors, 1)
+    expected = values.mean(1)
+    variance = (values - expected[:, None]).square().sum(1) / max(samples - 1, 1)
+    return torch.stack([-entropy - expected, (variance / samples).sqrt()], 1)
 
 
 def dropout_cross_entropy(q: Dropout, p: Prior) -> Tensor:

@@ -14,7 +14,6 @@ from doxa.contracts import Batch, Prior, Problem, Schedule
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import Beliefs, Gradient, Learner, Parameter, Recipe, State
 from doxa.predict.belief import Belief
-from doxa_replicate.weight_uncertainty.one_pass import in_one_pass
 
 LAST_NLL = "last_nll"  # mean NLL of an epoch's last minibatch, in the record of the epoch
 
@@ -80,7 +79,7 @@ class LastLossGradient:
         return self.gradient.slopes(context, prior)
 
     def beliefs(self, at: Mapping[str, Tensor] | None = None) -> Beliefs:
-        return in_one_pass(self.gradient.beliefs(at))
+        return self.gradient.beliefs(at)
 
     def report(self, nets: Sequence[int]) -> list[dict[str, float]]:
         losses = self.last_loss.tolist()
