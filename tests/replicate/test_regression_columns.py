@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from doxa.contracts import Moment
 from doxa.data.sets.curve import curve, even_curve
 from doxa.posteriors.divergence import kl
 from doxa_replicate import ReplicationOptions
-from doxa_replicate.columns import AS_RUN, AS_WRITTEN
+from doxa_replicate.columns import AS_RUN, AS_WRITTEN, CHOSEN
 from doxa_replicate.weight_uncertainty.curve.densities import beside_document, central
 from doxa_replicate.weight_uncertainty.curve.priors.gaussian_density import AUTHORS_RUNS, DOCUMENT_LPPD
-from doxa_replicate.weight_uncertainty.curve.trainings import ensembles, judging
+from doxa_replicate.weight_uncertainty.curve.trainings import beliefs, choice, ensembles, judging
 from doxa_replicate.weight_uncertainty.curve.trainings.fleets import last_losses, train_beliefs
 from doxa_replicate.weight_uncertainty.curve.trainings.recipes import (
     BATCH,
@@ -140,11 +141,58 @@ def test_local_predictions_have_the_mean_and_variance_of_a_linear_map() -> None:
 def test_kls_of_a_fleet_are_each_net_s_own() -> None:
     """Estimated side by side, with the priors that each was given."""
     learners = [CurveSetting(prior).build_learner(1, RECIPE_AS_RUN) for prior in ((0,), (1, 6), (2, 8))]
-    beliefs = train_beliefs(OPTIONS, RECIPE_AS_RUN, learners, [0, 0, 1], doxa.likelihoods.gaussian(0.1), epochs=2)
-    for belief in beliefs:
+    trained = train_beliefs(OPTIONS, RECIPE_AS_RUN, learners, [0, 0, 1], doxa.likelihoods.gaussian(0.1), epochs=2)
+    for belief in trained:
         assert belief.record.history[-1]["kl"] == pytest.approx(kl(belief.posterior, belief.prior).value, rel=1e-6)
-    closed = kl(beliefs[0].posterior, doxa.priors.gaussian(1.0)).value
-    assert beliefs[0].record.history[-1]["kl"] == pytest.approx(closed, rel=0.02), "two Gaussians that are one"
+    closed = kl(trained[0].posterior, doxa.priors.gaussian(1.0)).value
+    assert trained[0].record.history[-1]["kl"] == pytest.approx(closed, rel=0.02), "two Gaussians that are one"
+
+
+def tried(rate: float, geometric: bool, free_energy: float | None, nll: float | None) -> dict[str, Any]:
+    return {"rate": rate, "geometric": geometric, "free_energy": free_energy, "nll": nll}
+
+
+def test_a_recipe_that_diverged_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept calls its numbers None, where they are infinite."""
+    recipes = [tried(3e-2, False, None, None), tried(1e-2, False, 5.0, 2.0), tried(1e-3, True, None, 1.0)]
+    monkeypatch.setattr(choice, "tried_recipes", lambda options: recipes)
+    assert choice.column_recipe(OPTIONS, AS_WRITTEN).rate == 1e-2
+    assert choice.column_recipe(OPTIONS, CHOSEN) == replace(HALVED_TWICE, rate=1e-3, geometric=True)
+
+
+def test_a_recipe_that_two_columns_share_is_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages: list[str] = []
+    options = ReplicationOptions(seeds=1, say=messages.append)
+    recipes = [tried(1e-2, False, 5.0, 2.0), tried(1e-3, True, 6.0, 3.0)]
+    monkeypatch.setattr(choice, "tried_recipes", lambda options: recipes)
+    written, chosen = (beliefs.belief_records(options, column, "likelihood 1") for column in (AS_WRITTEN, CHOSEN))
+    assert chosen == written
+    assert len(messages) == 1
+    recipes[1]["nll"] = 1.0
+    assert beliefs.belief_records(options, CHOSEN, "likelihood 1") != written
+    assert len(messages) == 2
+
+
+def test_products_are_rounded_in_training_on_a_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is seen on the way is predicted as what is seen at the end."""
+    seen: dict[str, str] = {}
+
+    def fleet(*arguments: Any, watch: Any, **more: Any) -> list[Any]:
+        seen["training"] = torch.get_float32_matmul_precision()
+        watch([])
+        return []
+
+    def watch(beliefs: Any) -> list[Any]:
+        seen["judging"] = torch.get_float32_matmul_precision()
+        return []
+
+    monkeypatch.setattr(doxa, "fleet", fleet)
+    for device, precision in (("cuda", "high"), (None, "highest")):
+        train_beliefs(
+            ReplicationOptions(device=device), HALVED_TWICE, [], [0], doxa.likelihoods.gaussian(0.1), watch=watch
+        )
+        assert seen == {"training": precision, "judging": "highest"}
+        assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_the_printed_density_is_the_mean_of_logs_and_lies_below_the_lppd() -> None:

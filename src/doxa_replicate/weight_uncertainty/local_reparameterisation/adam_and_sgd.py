@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +31,7 @@ from doxa_replicate.weight_uncertainty.curve.trainings.recipes import (
     epochs_at_size,
     seeds,
 )
+from doxa_replicate.weight_uncertainty.matmul import training_matmul
 
 OPTIMISERS = ("Adam", "SGD")
 NOISES = ("shared", "local")
@@ -64,9 +64,7 @@ class Contest:
 
 
 CONTESTS = {
-    AS_RUN: Contest(
-        replace(RECIPE_AS_RUN, at_draws=True), {"Adam": (1e-5,), "SGD": (1e-5,)}, 1000, 5, 0, sgd_scale=BATCH
-    ),
+    AS_RUN: Contest(RECIPE_AS_RUN, {"Adam": (1e-5,), "SGD": (1e-5,)}, 1000, 5, 0, sgd_scale=BATCH),
     AS_WRITTEN: Contest(
         HALVED_TWICE,
         {"Adam": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2), "SGD": (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3)},
@@ -84,6 +82,7 @@ def run(options: ReplicationOptions) -> Numbers:
             "net": f"1-{curve_size(options).width}-{curve_size(options).width}-1, ReLU",
             "batch": BATCH,
             "likelihood": NOISE,
+            "matmul": training_matmul(options),
         }
         | {column: contest.as_dict() for column, contest in CONTESTS.items()},
         "seeds": seeds(options),
@@ -117,6 +116,7 @@ def _cached_losses(
         "width": curve_size(options).width,
         "epochs": epochs_at_size(options, contest.epochs),
         "seeds": seeds(options),
+        "matmul": training_matmul(options),
         "device": options.device or "cpu",
     }
     part = f"regression-{name.lower()}-{noise}-{column}".replace(" ", "-")

@@ -36,6 +36,7 @@ from doxa_replicate.weight_uncertainty.curve.trainings.recipes import (
 from doxa_replicate.weight_uncertainty.last_minibatch import LowestLoss
 from doxa_replicate.weight_uncertainty.local_reparameterisation.held_still import NOISES, held_still_variances
 from doxa_replicate.weight_uncertainty.local_reparameterisation.shared_biases import local_outputs
+from doxa_replicate.weight_uncertainty.matmul import training_matmul
 
 Records = dict[str, list[dict[str, Any]]]  # by setting, one for each seed
 
@@ -56,6 +57,7 @@ def common_settings(options: ReplicationOptions, column: str) -> dict[str, Any]:
         "training_points": TRAIN_SIZE,
         "draws": {"densities": size.draws, "bands": size.functions},
         "rmse_every": size.every,
+        "matmul": training_matmul(options),  # in training; "highest" in whatever is judged
     }
 
 
@@ -82,23 +84,21 @@ def belief_records(options: ReplicationOptions, column: str, fleet: str) -> Reco
             "judged_by": judged_by(options),
             "device": options.device or "cpu",
         }
-        name = f"regression-{column}-{fleet}-{epochs}".replace(" ", "-")
-        records |= cached_part(
-            options, name, settings, partial(_train_fleet, options, (column, fleet), recipe, group, epochs)
-        )
+        # By what is trained, not for which column: a recipe that is chosen may be the one that was written.
+        name = f"regression-{fleet}-{epochs}".replace(" ", "-")
+        records |= cached_part(options, name, settings, partial(_train_fleet, options, fleet, recipe, group, epochs))
     return {member.name: records[member.name] for member in members}
 
 
 def _train_fleet(
     options: ReplicationOptions,
-    title: tuple[str, str],
+    fleet: str,
     recipe: CurveRecipe,
     members: Sequence[CurveSetting],
     epochs: int,
 ) -> Records:
-    column, fleet = title
     fleet_seeds = seeds(options)
-    options.say(f"regression {column}, {fleet}: {len(members) * len(fleet_seeds)} nets, {epochs} epochs")
+    options.say(f"regression, {fleet}: {len(members) * len(fleet_seeds)} nets, {epochs} epochs")
     pairs = [(member, seed) for member in members for seed in fleet_seeds]
     learners = {member: member.build_learner(curve_size(options).samples, recipe) for member in members}
     keeper = LowestLoss(BATCH, MINIBATCHES) if fleet in recipe.keeps_lowest else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -28,6 +28,7 @@ from doxa_replicate.weight_uncertainty.curve.trainings.recipes import (
     CurveSetting,
     curve_size,
 )
+from doxa_replicate.weight_uncertainty.matmul import training_matmul
 
 LEARNING_RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 CHOICE_SEEDS = (100, 101)  # of curves to choose by, no member's own
@@ -40,10 +41,15 @@ def column_recipe(options: ReplicationOptions, column: str) -> CurveRecipe:
         return RECIPE_AS_RUN
     tried = tried_recipes(options)
     best = {
-        AS_WRITTEN: min((t for t in tried if not t["geometric"]), key=lambda t: float(t["free_energy"])),
-        CHOSEN: min(tried, key=lambda t: float(t["nll"])),
+        AS_WRITTEN: _least([t for t in tried if not t["geometric"]], "free_energy"),
+        CHOSEN: _least(tried, "nll"),
     }[column]
     return replace(HALVED_TWICE, rate=best["rate"], geometric=best["geometric"])
+
+
+def _least(tried: Sequence[Mapping[str, Any]], key: str) -> Mapping[str, Any]:
+    """What ends lowest; a number that is not finite, which what is kept can only call None, is no number at all."""
+    return min((t for t in tried if t[key] is not None), key=lambda t: float(t[key]))
 
 
 def at_edge(options: ReplicationOptions) -> dict[str, bool]:
@@ -63,6 +69,7 @@ def tried_recipes(options: ReplicationOptions) -> list[dict[str, Any]]:
         "draws": size.functions,
         "seeds": CHOICE_SEEDS,
         "fresh_points": FRESH_POINTS,
+        "matmul": training_matmul(options),
         "device": options.device or "cpu",
     }
     tried: list[dict[str, Any]] = cached_part(

@@ -31,6 +31,7 @@ from doxa_replicate.weight_uncertainty.curve.trainings.recipes import (
     seeds,
 )
 from doxa_replicate.weight_uncertainty.last_minibatch import LowestLoss, RecordsLastLoss
+from doxa_replicate.weight_uncertainty.matmul import training_matmul
 
 LEARNERS: dict[str, Learner] = {"plain": doxa.learners.point(), "dropout": doxa.learners.dropout(0.5)}
 
@@ -62,6 +63,7 @@ def ensemble_settings(options: ReplicationOptions, column: str) -> dict[str, Any
     return ensemble_recipe(column).as_dict() | {
         "width": curve_size(options).width,
         "batch": BATCH,
+        "matmul": training_matmul(options),
         "ensemble": curve_size(options).ensemble,
         "seeds": seeds(options),
         "members": "each with a start and a seed of its own for batches and masks",

@@ -20,6 +20,7 @@ from doxa_replicate.weight_uncertainty.curve.trainings.recipes import (
     curve_size,
 )
 from doxa_replicate.weight_uncertainty.last_minibatch import last_loss
+from doxa_replicate.weight_uncertainty.matmul import matmul_precision, precise_watch, training_matmul
 
 
 def train_beliefs(
@@ -35,29 +36,34 @@ def train_beliefs(
     watch: Callable[..., Any] | None = None,
     training_seeds: Sequence[int] | None = None,
 ) -> list[Belief]:
-    """Beliefs about each seed's curve, trained side by side, by that seed too unless others are given."""
+    """Beliefs about each seed's curve, trained side by side, by that seed too unless others are given.
+
+    On a GPU products are rounded meanwhile, as MNIST's nets have it; a watch predicts in full precision.
+    """
     distinct = sorted({recipe.data.training_seed(seed) for seed in curve_seeds})
     curves = {seed: recipe.data.training(seed) for seed in distinct}
     position = {seed: i for i, seed in enumerate(distinct)}
     table = tuple(
         np.concatenate([getattr(curves[s], array_name) for s in distinct]) for array_name in ("x_train", "y_train")
     )
-    return doxa.fleet(
-        list(nets) if nets is not None else doxa.nets.mlp(1, (curve_size(options).width,) * 2, 1),
-        table,
-        learners=list(learners),
-        likelihood=likelihood,
-        seeds=list(curve_seeds if training_seeds is None else training_seeds),
-        lr=list(lr) if lr is not None else recipe.schedule(options),
-        rows=[np.arange(TRAIN_SIZE) + TRAIN_SIZE * position[recipe.data.training_seed(seed)] for seed in curve_seeds],
-        epochs=curve_size(options).epochs if epochs is None else epochs,
-        batch_size=BATCH,
-        optimiser=doxa.optimisers.adam(eps=recipe.eps) if optimiser is None else optimiser,
-        device=options.device,
-        progress=options.progress,
-        watch=watch,
-        watch_every=getattr(watch, "epochs_between", 1),
-    )
+    rows = [np.arange(TRAIN_SIZE) + TRAIN_SIZE * position[recipe.data.training_seed(seed)] for seed in curve_seeds]
+    with matmul_precision(training_matmul(options)):
+        return doxa.fleet(
+            list(nets) if nets is not None else doxa.nets.mlp(1, (curve_size(options).width,) * 2, 1),
+            table,
+            learners=list(learners),
+            likelihood=likelihood,
+            seeds=list(curve_seeds if training_seeds is None else training_seeds),
+            lr=list(lr) if lr is not None else recipe.schedule(options),
+            rows=rows,
+            epochs=curve_size(options).epochs if epochs is None else epochs,
+            batch_size=BATCH,
+            optimiser=doxa.optimisers.adam(eps=recipe.eps) if optimiser is None else optimiser,
+            device=options.device,
+            progress=options.progress,
+            watch=precise_watch(watch),
+            watch_every=getattr(watch, "epochs_between", 1),
+        )
 
 
 def free_energies(belief: Belief) -> list[float]:

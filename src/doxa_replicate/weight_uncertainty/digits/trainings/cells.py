@@ -12,7 +12,7 @@ from doxa.results import to_plain_json
 from doxa_replicate.compact import round_floats
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.parts import cached_part
-from doxa_replicate.weight_uncertainty.digits.trainings.fleets import train_fleet, training_matmul
+from doxa_replicate.weight_uncertainty.digits.trainings.fleets import train_fleet
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import (
     JUDGED_BY,
     Cell,
@@ -45,6 +45,7 @@ from doxa_replicate.weight_uncertainty.digits.trainings.models import (
 )
 from doxa_replicate.weight_uncertainty.digits.trainings.rows import load_digits
 from doxa_replicate.weight_uncertainty.last_minibatch import LowestLoss
+from doxa_replicate.weight_uncertainty.matmul import training_matmul
 
 WATCH_EVERY = 10  # epochs from one point of a learning curve to the next
 

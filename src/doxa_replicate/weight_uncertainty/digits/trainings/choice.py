@@ -12,7 +12,7 @@ from doxa_replicate.columns import AS_RUN, AS_WRITTEN, CHOSEN
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.parts import cached_part
 from doxa_replicate.weight_uncertainty.digits.trainings.cells import cells, cells_as_run
-from doxa_replicate.weight_uncertainty.digits.trainings.fleets import train_fleet, training_matmul
+from doxa_replicate.weight_uncertainty.digits.trainings.fleets import train_fleet
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import Cell, class_probabilities, scores
 from doxa_replicate.weight_uncertainty.digits.trainings.mixtures import best_mixture
 from doxa_replicate.weight_uncertainty.digits.trainings.models import (
@@ -31,6 +31,7 @@ from doxa_replicate.weight_uncertainty.digits.trainings.models import (
     width_at_size,
 )
 from doxa_replicate.weight_uncertainty.digits.trainings.rows import load_digits
+from doxa_replicate.weight_uncertainty.matmul import training_matmul
 
 CHOICE_SEED = 100  # of the nets that are chosen by, none that is reported
 KL_WEIGHTS, SCALES, BELIEF_EPOCHS = (1.0, 0.3, 0.1, 0.03, 0.01), (0.01, 0.03, 0.06), (100,)

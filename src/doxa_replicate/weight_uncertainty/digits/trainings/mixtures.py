@@ -12,7 +12,7 @@ from doxa.predict.belief import Belief
 from doxa_replicate.contract import ReplicationOptions
 from doxa_replicate.parts import cached_part
 from doxa_replicate.weight_uncertainty.digits.trainings.cells import cells_as_run
-from doxa_replicate.weight_uncertainty.digits.trainings.fleets import train_fleet, training_matmul
+from doxa_replicate.weight_uncertainty.digits.trainings.fleets import train_fleet
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import (
     Cell,
     authors_draws,
@@ -42,6 +42,7 @@ from doxa_replicate.weight_uncertainty.digits.trainings.models import (
 )
 from doxa_replicate.weight_uncertainty.digits.trainings.rows import load_digits
 from doxa_replicate.weight_uncertainty.last_minibatch import LowestLoss
+from doxa_replicate.weight_uncertainty.matmul import training_matmul
 
 # The document's grid: share of the wide Gaussian, −log σ₁ and −log σ₂.
 DOCUMENT_GRID = tuple(product((0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8)))

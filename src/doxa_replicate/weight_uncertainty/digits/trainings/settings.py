@@ -11,7 +11,6 @@ from doxa_replicate.weight_uncertainty.digits.trainings.choice import (
     choose_recipe,
     chosen_model,
 )
-from doxa_replicate.weight_uncertainty.digits.trainings.fleets import training_matmul
 from doxa_replicate.weight_uncertainty.digits.trainings.judging import authors_draws
 from doxa_replicate.weight_uncertainty.digits.trainings.models import (
     AS_RUN,
@@ -23,6 +22,7 @@ from doxa_replicate.weight_uncertainty.digits.trainings.models import (
     draw_count,
     recipe_at_size,
 )
+from doxa_replicate.weight_uncertainty.matmul import training_matmul
 
 
 def training_settings(options: ReplicationOptions, chosen: Iterable[tuple[str, int]] = ()) -> dict[str, Any]:
