@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from doxa import kl_weights, rates
 from doxa.contracts import Moment, Schedule
+from doxa.engine.run import schedule_values
 
 WEIGHTS = {
     **{f"{name}-{i}": w for name, ws in kl_weights.EXAMPLES.items() for i, w in enumerate(ws)},
@@ -116,3 +119,21 @@ def test_cosine_peaks_after_its_warm_up_and_ends_at_final(
     assert values[peak] == pytest.approx(0.1)
     assert values[: peak + 1] == sorted(values[: peak + 1])
     assert values[peak:] == sorted(values[peak:], reverse=True)
+
+
+def test_schedules_that_are_equal_are_asked_once_and_others_each() -> None:
+    """Learners that were made one by one have schedules of their own, which say the same."""
+    asked: list[float] = []
+
+    @dataclass(frozen=True)
+    class Counted:
+        value: Any
+
+        def __call__(self, moment: Moment) -> float:
+            asked.append(moment.step)
+            return float(self.value[0] if isinstance(self.value, list) else self.value)
+
+    moments = [*whole_run(2, 3)]
+    values = schedule_values([Counted(1.0), Counted(2.0), Counted(1.0), Counted([3.0]), Counted([3.0])], moments)
+    assert values.tolist() == [[1.0, 2.0, 1.0, 3.0, 3.0]] * 6
+    assert len(asked) == 4 * 6, "lists are no keys: those are asked apart"

@@ -310,13 +310,23 @@ class Run:
 
 
 def schedule_values(schedules: Sequence[Schedule], moments: Sequence[Moment]) -> Tensor:
-    """Each schedule's numbers at some moments [moments, K], in double precision; each is asked once."""
-    values_by_schedule: dict[int, Tensor] = {}
-    for schedule in schedules:
-        if id(schedule) not in values_by_schedule:
+    """Numbers of each schedule at some moments [moments, K], in double precision; of equal ones one alone is asked."""
+    values_by_schedule: dict[Any, Tensor] = {}
+    keys = [_schedule_key(schedule) for schedule in schedules]
+    for key, schedule in zip(keys, schedules, strict=True):
+        if key not in values_by_schedule:
             values = [float(schedule(moment)) for moment in moments]
-            values_by_schedule[id(schedule)] = torch.tensor(values, dtype=torch.float64)
-    return torch.stack([values_by_schedule[id(schedule)] for schedule in schedules], 1)
+            values_by_schedule[key] = torch.tensor(values, dtype=torch.float64)
+    return torch.stack([values_by_schedule[key] for key in keys], 1)
+
+
+def _schedule_key(schedule: Schedule) -> Any:
+    """What a schedule is known by: itself, or its place in memory where its class does not say which are equal."""
+    try:
+        hash(schedule)
+    except TypeError:
+        return id(schedule)
+    return schedule
 
 
 @contextmanager
