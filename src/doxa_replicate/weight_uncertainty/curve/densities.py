@@ -11,6 +11,7 @@ from doxa_replicate.over_seeds import mean, standard_error
 from doxa_replicate.show import ResultTable
 
 METRICS = {"mean_log": "mean of log densities", "lppd": "lppd"}
+EACH = {"mean_log": "each_mean_log", "lppd": "each"}  # what a row calls every seed's
 CENTRAL = (0.025, 0.975)  # the seeds between which 95 % lie
 LARGEST_FACTOR = 1.5
 

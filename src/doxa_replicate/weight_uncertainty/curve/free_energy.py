@@ -15,7 +15,7 @@ from doxa_replicate.weight_uncertainty.curve.densities import METRICS
 from doxa_replicate.weight_uncertainty.curve.losses import LOSS_OF_COLUMN, LOSSES, loss_ends, mean_losses
 from doxa_replicate.weight_uncertainty.curve.trainings.beliefs import settings_by_column
 from doxa_replicate.weight_uncertainty.curve.trainings.compared import records_by_noise
-from doxa_replicate.weight_uncertainty.curve.trainings.recipes import COLUMNS, NOISE, seeds
+from doxa_replicate.weight_uncertainty.curve.trainings.recipes import COLUMNS, KL_AS_RUN, NOISE, SEEDS_AS_RUN, seeds
 
 BEST_NOISE = Claim(
     "C-WU-3",
@@ -124,6 +124,7 @@ ARTEFACT = Artefact(
         "last minibatch at the end": DOCUMENT_END,
     },
     left_open=("whether the Gaussian's constant is part of what is drawn: it is, else scales cannot be compared",),
+    departures={"full": (SEEDS_AS_RUN, KL_AS_RUN)},
     durations=("some seconds", "four minutes on a GPU"),
     show=show,
 )

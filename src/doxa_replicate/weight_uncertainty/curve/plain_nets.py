@@ -13,7 +13,7 @@ from doxa_replicate.verdicts import Evidence, paired
 from doxa_replicate.weight_uncertainty.curve.bands import band_chart, band_fields, spread_caption
 from doxa_replicate.weight_uncertainty.curve.trainings.beliefs import belief_records, settings_by_column
 from doxa_replicate.weight_uncertainty.curve.trainings.ensembles import ensemble_records, ensemble_settings
-from doxa_replicate.weight_uncertainty.curve.trainings.recipes import COLUMNS, DEFAULT_PRIOR, seeds
+from doxa_replicate.weight_uncertainty.curve.trainings.recipes import COLUMNS, DEFAULT_PRIOR, SEEDS_AS_RUN, seeds
 
 LEAST_RATIO = 3.0
 OVERCONFIDENT = Claim(
@@ -99,12 +99,7 @@ ARTEFACT = Artefact(
         "where x lies: evenly on [0, 0.5] as run, and one data set for all seeds, as the authors had one; at random as "
         "written, and a data set for each seed",
     ),
-    departures={
-        "full": (
-            "as run seeds differ in start, batch order and noise; the authors' repeats, whose generator was set anew "
-            "after the start, differ in the start alone",
-        )
-    },
+    departures={"full": (SEEDS_AS_RUN,)},
     durations=("some seconds", "fifteen minutes on a GPU, shared with the other figures"),
     show=show,
 )

@@ -12,7 +12,13 @@ from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
 from doxa_replicate.verdicts import Evidence, paired
 from doxa_replicate.weight_uncertainty.curve.losses import LOSS_OF_COLUMN, LOSSES
 from doxa_replicate.weight_uncertainty.curve.trainings.beliefs import belief_records, settings_by_column
-from doxa_replicate.weight_uncertainty.curve.trainings.recipes import COLUMNS, DEFAULT_PRIOR, seeds
+from doxa_replicate.weight_uncertainty.curve.trainings.recipes import (
+    COLUMNS,
+    DEFAULT_PRIOR,
+    KL_AS_RUN,
+    SEEDS_AS_RUN,
+    seeds,
+)
 from doxa_replicate.weight_uncertainty.local_reparameterisation.held_still import (
     BATCHES,
     GRADIENT_BATCH,
@@ -164,6 +170,7 @@ ARTEFACT = Artefact(
         "at which belief the law of the batch is to hold: one trained with shared noise, −log σ = 1; the KL has its "
         "even share there in every column",
     ),
+    departures={"full": (SEEDS_AS_RUN, KL_AS_RUN)},
     durations=("some seconds", "five minutes on a GPU"),
     show=show,
 )

@@ -16,7 +16,7 @@ from doxa_replicate.weight_uncertainty.curve.losses import LOSS_OF_COLUMN, LOSSE
 from doxa_replicate.weight_uncertainty.curve.measures import mean_curve
 from doxa_replicate.weight_uncertainty.curve.priors.gaussian_density import CONVERGED, JUDGED_BY
 from doxa_replicate.weight_uncertainty.curve.trainings.beliefs import Records, belief_records, settings_by_column
-from doxa_replicate.weight_uncertainty.curve.trainings.recipes import COLUMNS, seeds
+from doxa_replicate.weight_uncertainty.curve.trainings.recipes import COLUMNS, KL_AS_RUN, SEEDS_AS_RUN, seeds
 from doxa_replicate.weight_uncertainty.local_reparameterisation.priors import PRIORS
 
 MAX_DIFFERENCE = 0.10
@@ -152,6 +152,7 @@ ARTEFACT = Artefact(
         "over which epochs the variance is taken: all of them as run, and the last third, where F no longer falls "
         "steeply",
     ),
+    departures={"full": (SEEDS_AS_RUN, KL_AS_RUN)},
     durations=("some seconds", "five minutes on a GPU"),
     show=show,
 )

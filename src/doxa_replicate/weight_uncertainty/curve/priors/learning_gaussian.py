@@ -17,7 +17,13 @@ from doxa_replicate.weight_uncertainty.curve.priors.learning_curves import (
 )
 from doxa_replicate.weight_uncertainty.curve.trainings.beliefs import settings_by_column
 from doxa_replicate.weight_uncertainty.curve.trainings.choice import at_edge, tried_recipes
-from doxa_replicate.weight_uncertainty.curve.trainings.recipes import COLUMNS, WIDE_SCALES, seeds
+from doxa_replicate.weight_uncertainty.curve.trainings.recipes import (
+    COLUMNS,
+    KL_AS_RUN,
+    SEEDS_AS_RUN,
+    WIDE_SCALES,
+    seeds,
+)
 
 # The authors' first run of each prior: mean over its last 200 epochs, and RMSE over its last ten readings.
 AUTHORS_LAST_200 = {"0": -126.6, "1": -130.4, "2": -119.2}
@@ -107,6 +113,7 @@ ARTEFACT = Artefact(
         "on which points the RMSE is taken: as run 128 on [−0.2, 1.4], by ten draws; as written and chosen 1,000 on "
         "[−0.5, 1.5], by twenty",
     ),
+    departures={"full": (SEEDS_AS_RUN, KL_AS_RUN)},
     durations=("some seconds", "three minutes on a GPU"),
     show=show,
 )

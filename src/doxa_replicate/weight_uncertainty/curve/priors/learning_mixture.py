@@ -23,6 +23,8 @@ from doxa_replicate.weight_uncertainty.curve.priors.learning_curves import (
 from doxa_replicate.weight_uncertainty.curve.trainings.beliefs import belief_records, settings_by_column
 from doxa_replicate.weight_uncertainty.curve.trainings.recipes import (
     COLUMNS,
+    KL_AS_RUN,
+    SEEDS_AS_RUN,
     WIDE_SCALES,
     CurveSetting,
     fleet_members,
@@ -190,6 +192,7 @@ ARTEFACT = Artefact(
     left_open=(
         "over which readings the variance of the RMSE is taken: the last third of those of a run, one every 20 epochs",
     ),
+    departures={"full": (SEEDS_AS_RUN, KL_AS_RUN)},
     durations=("some seconds", "fourteen minutes on a GPU"),
     show=show,
 )

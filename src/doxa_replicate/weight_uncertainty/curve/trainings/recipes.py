@@ -131,6 +131,16 @@ RECIPE_AS_RUN = CurveRecipe(
 )
 HALVED_TWICE = CurveRecipe(rate=1e-2, halve_every=500)  # as written; the rate is chosen
 
+# Where a column as run is not what its authors ran.
+SEEDS_AS_RUN = (
+    "as run seeds differ in start, batch order and noise; the authors' repeats, whose generator was set anew after the "
+    "start, differ in the start alone"
+)
+KL_AS_RUN = (
+    "the KL of which a last minibatch's loss as run has 1/255 is that after the epoch's last step, by 16 draws or in "
+    "closed form; the authors' is of the minibatch's own five draws"
+)
+
 
 @dataclass(frozen=True)
 class CurveSetting:
