@@ -12,6 +12,8 @@ from doxa_replicate.weight_uncertainty.kl_split import trainings
 from doxa_replicate.weight_uncertainty.kl_split.resistance import BATCH, COPIES, GROUPS
 from doxa_replicate.weight_uncertainty.kl_split.trainings import PLAIN_HALVING
 
+LEAST_PULL = 0.1  # of the mean over groups
+
 
 def run(options: ReplicationOptions) -> Numbers:
     records = trainings.split_records(options)
@@ -36,24 +38,27 @@ def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
     numbers = result["numbers"]
     names = (PLAIN_HALVING, *(name for name in numbers["temperature"] if name.startswith("even")))
     tenths = [k + 0.5 for k in range(GROUPS)]
-    lines = [
-        ChartLine(
-            name,
-            tenths,
-            [each["mean"] for each in numbers["temperature"][name]],
-            [each["se"] for each in numbers["temperature"][name]],
+    lines = []
+    for name in names:
+        temperatures = _pulled_temperatures(numbers, name)
+        lines.append(
+            ChartLine(
+                name,
+                tenths,
+                [None if each is None else each["mean"] for each in temperatures],
+                [None if each is None else each["se"] for each in temperatures],
+            )
         )
-        for name in names
-    ]
     ends = numbers["temperature"][PLAIN_HALVING]
     caption = (
         f"Halving shares: {ends[0]['mean']:.3f} where weights are most in doubt, {ends[-1]['mean']:.3f} where least."
     )
-    rows = [
-        [name, format_with_error(each, 3), *(format_with_error(numbers["temperature"][name][k], 3) for k in (0, 5, 9))]
-        for name, each in numbers["temperature_of_all"].items()
-    ]
-    headers = ("shares", "all weights", "least tenth", "sixth tenth", "most certain tenth")
+    rows = []
+    for name, of_all in numbers["temperature_of_all"].items():
+        temperatures = _pulled_temperatures(numbers, name)
+        shown = (of_all, temperatures[0], temperatures[GROUPS // 2], temperatures[-1])
+        rows.append([name, *("–" if each is None else format_with_error(each, 3) for each in shown)])
+    headers = ("shares", "all weights", "least certain tenth", "sixth tenth", "most certain tenth")
     return [
         Chart(
             "The temperature at which scales would rest",
@@ -61,10 +66,21 @@ def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
             "tenths of the weights, by signal-to-noise",
             "temperature",
             lines,
-            log_y=all(value > 0 for line in lines for value in line.y),
+            log_y=all(value > 0 for line in lines for value in line.y if value is not None),
         ),
-        ResultTable("Temperatures at the end of training", headers, rows, caption="± standard error over seeds."),
+        ResultTable(
+            "Temperatures at the end of training",
+            headers,
+            rows,
+            caption="± standard error over seeds; – where scales are the prior's, and no KL pulls.",
+        ),
     ]
+
+
+def _pulled_temperatures(numbers: Mapping[str, Any], name: str) -> list[Any]:
+    """The temperature of each group of weights; None where the KL hardly pulls, so that there is no ratio to take."""
+    pairs = zip(numbers["temperature"][name], numbers["share_of_kl_pull"][name], strict=True)
+    return [each if share > LEAST_PULL / GROUPS else None for each, share in pairs]
 
 
 ARTEFACT = Artefact(

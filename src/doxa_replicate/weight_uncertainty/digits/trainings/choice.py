@@ -35,7 +35,7 @@ from doxa_replicate.weight_uncertainty.matmul import training_matmul
 
 CHOICE_SEED = 100  # of the nets that are chosen by, none that is reported
 KL_WEIGHTS, SCALES, BELIEF_EPOCHS = (1.0, 0.3, 0.1, 0.03, 0.01), (0.01, 0.03, 0.06), (100,)
-GEOMETRIC_RATES, GEOMETRIC_EPOCHS = (5e-4, 1e-3, 2e-3), (50, 100, 200)
+HALVING_RATES, HALVING_EPOCHS, HALVING_KL_WEIGHTS = (5e-4, 1e-3, 2e-3), (50, 100, 200), (1.0, 10.0)
 POINT_EPOCHS = {"plain": (1, 2, 5, 20, 100), "dropout": (5, 10, 20, 50, 100, 200)}
 
 
@@ -43,8 +43,8 @@ def candidate_recipes(options: ReplicationOptions, name: str, width: int) -> lis
     """What is tried: two splits of the KL for beliefs, each with knobs of its own; when to stop for point estimates.
 
     With even shares and local noise: the KL's weight, the scale at the start and the length. With halving shares: the
-    rate and the length, by which the scales grow, and the noise. Start and length with even shares are chosen with the
-    narrowest nets, and taken over by the others.
+    rate and the length, by which the scales grow, the KL's weight, which decays the means, and the noise. Start and
+    length with even shares are chosen with the narrowest nets, and taken over by the others.
     """
     if name in POINT_EPOCHS:
         return [TrainingRecipe(epochs, 1e-3, cosine=True) for epochs in POINT_EPOCHS[name]]
@@ -65,12 +65,15 @@ def _even_recipes(options: ReplicationOptions, name: str, width: int) -> list[Tr
 
 
 def _halving_recipes() -> list[TrainingRecipe]:
-    return [
-        TrainingRecipe(epochs, lr, cosine=True, samples=samples, local=local, geometric=True)
-        for epochs in GEOMETRIC_EPOCHS
-        for lr in GEOMETRIC_RATES
-        for local, samples in ((True, 1), (False, 2))
+    """With local noise all; with two shared draws the middle one. The KL's weight is a decay of the means here."""
+    shared = TrainingRecipe(HALVING_EPOCHS[1], HALVING_RATES[1], cosine=True, geometric=True)
+    local = [
+        TrainingRecipe(epochs, lr, cosine=True, samples=1, local=True, kl_weight=kl_weight, geometric=True)
+        for epochs in HALVING_EPOCHS
+        for lr in HALVING_RATES
+        for kl_weight in HALVING_KL_WEIGHTS
     ]
+    return [*local, *(replace(shared, kl_weight=kl_weight) for kl_weight in HALVING_KL_WEIGHTS)]
 
 
 def knobs_at_edge(choice: Mapping[str, Any]) -> list[str]:
