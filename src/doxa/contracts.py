@@ -121,8 +121,8 @@ class Posterior(Protocol):
         ...
 
 
-class ContinuousPosterior(Posterior, Protocol):
-    """A posterior that also knows its density, and with it its KL to any prior; not every one has it."""
+class ContinuousPosterior(Protocol):
+    """What a posterior offers besides that knows its density, and with it its KL to any prior; not every one does."""
 
     def log_prob(self, w: Tensor) -> Tensor:
         """log q(w) of flat weights [..., P] over the random ones, [...] in float64."""

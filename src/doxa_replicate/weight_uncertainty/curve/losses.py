@@ -11,6 +11,11 @@ from doxa_replicate.weight_uncertainty.curve.measures import mean_curve
 
 LOSSES = {"last_loss": "loss of the last minibatch", "free_energy": "free energy"}
 LOSS_OF_COLUMN = {AS_RUN: "last_loss", AS_WRITTEN: "free_energy", CHOSEN: "free_energy"}  # what its claims are about
+CONVERGED = {  # when a loss has, in words, by the key of a record
+    "epochs_to_5_percent": "epochs to within 5 % of the final loss",
+    "epochs_of_95_percent": "epochs to 95 % of the way there",
+}
+JUDGED_BY = "epochs_of_95_percent"  # since the end may lie near zero
 MAX_POINTS = 75  # of a line, where a page has many
 Curves = Sequence[Sequence[float]]
 

@@ -12,9 +12,15 @@ from doxa_replicate.show import PageElement, ResultTable
 from doxa_replicate.verdicts import Evidence
 from doxa_replicate.weight_uncertainty.curve.bands import curves_chart
 from doxa_replicate.weight_uncertainty.curve.densities import beside_document, comparison_table
-from doxa_replicate.weight_uncertainty.curve.losses import LOSS_OF_COLUMN, LOSSES, mean_losses, thinned
+from doxa_replicate.weight_uncertainty.curve.losses import (
+    CONVERGED,
+    JUDGED_BY,
+    LOSS_OF_COLUMN,
+    LOSSES,
+    mean_losses,
+    thinned,
+)
 from doxa_replicate.weight_uncertainty.curve.measures import mean_curve
-from doxa_replicate.weight_uncertainty.curve.priors.gaussian_density import CONVERGED, JUDGED_BY
 from doxa_replicate.weight_uncertainty.curve.trainings.beliefs import Records, belief_records, settings_by_column
 from doxa_replicate.weight_uncertainty.curve.trainings.recipes import COLUMNS, KL_AS_RUN, SEEDS_AS_RUN, seeds
 from doxa_replicate.weight_uncertainty.local_reparameterisation.priors import PRIORS

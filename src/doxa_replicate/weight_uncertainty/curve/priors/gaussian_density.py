@@ -18,18 +18,13 @@ from doxa_replicate.weight_uncertainty.curve.densities import (
     density_row,
     density_table,
 )
-from doxa_replicate.weight_uncertainty.curve.losses import LOSS_OF_COLUMN
+from doxa_replicate.weight_uncertainty.curve.losses import CONVERGED, JUDGED_BY, LOSS_OF_COLUMN
 from doxa_replicate.weight_uncertainty.curve.trainings.beliefs import belief_records, settings_by_column
 from doxa_replicate.weight_uncertainty.curve.trainings.recipes import COLUMNS, SEEDS_AS_RUN, seeds
 
 DOCUMENT_LPPD = {"0": -120.34, "1": -16.21, "2": -9.69}  # each the mean of three runs
 AUTHORS_RUNS = {"0": (-94.35, -112.85, -153.81), "1": (-12.74, -20.49, -15.39), "2": (-7.18, -6.79, -15.10)}
 AUTHORS_EQ_20 = {"0": -0.31, "1": -0.01, "2": -2.37}  # of the same nets
-CONVERGED = {
-    "epochs_to_5_percent": "epochs to within 5 % of the final loss",
-    "epochs_of_95_percent": "epochs to 95 % of the way there",
-}
-JUDGED_BY = "epochs_of_95_percent"
 NARROWER_IS_BETTER = Claim(
     "C-WU-4",
     "The narrower a single Gaussian prior, the sooner it converges and the higher its lppd",
