@@ -10,48 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.contracts import Batch, Prior, Problem, Schedule
+from doxa.contracts import Batch, Problem
 from doxa.engine.context import StepContext
-from doxa.engine.contracts import Beliefs, Gradient, Learner, Parameter, Recipe, State
+from doxa.engine.contracts import Beliefs, Gradient, Parameter, Recipe, State
 from doxa.predict.belief import Belief
+from doxa_replicate.weight_uncertainty.wrapped_learner import WrappedLearner
 
 LAST_NLL = "last_nll"  # mean NLL of an epoch's last minibatch, in the record of the epoch
 
 
 @dataclass(frozen=True)
-class RecordsLastLoss:
+class RecordsLastLoss(WrappedLearner):
     """Another learner, whose record of an epoch tells the mean NLL of its last minibatch too."""
-
-    learner: Learner
-
-    @property
-    def prior(self) -> Prior | None:
-        return self.learner.prior
-
-    @property
-    def kl_weight(self) -> Schedule:
-        return self.learner.kl_weight
-
-    @property
-    def nets(self) -> int:
-        return self.learner.nets
-
-    @property
-    def samples(self) -> int:
-        return int(getattr(self.learner, "samples", 1))
-
-    @property
-    def kind(self) -> tuple[Any, ...]:
-        return type(self), *self.learner.kind
 
     def start(self, problem: Problem, fleet: Sequence[RecordsLastLoss]) -> LastLossGradient:
         return LastLossGradient(self.learner.start(problem, [each.learner for each in fleet]))
-
-    def optimiser(self, fleet: Sequence[RecordsLastLoss]) -> Any:
-        return self.learner.optimiser([each.learner for each in fleet])
-
-    def collector(self, fleet: Sequence[RecordsLastLoss]) -> Any:
-        return self.learner.collector([each.learner for each in fleet])
 
 
 class LastLossGradient:

@@ -10,38 +10,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from doxa.contracts import Prior, Problem, Schedule
-from doxa.engine.contracts import Gradient, Learner
+from doxa.contracts import Problem
+from doxa.engine.contracts import Gradient
 from doxa.gradients.variational import VariationalGradient
 from doxa.predict.belief import Belief
 from doxa.weights.layout import Layout
+from doxa_replicate.weight_uncertainty.wrapped_learner import WrappedLearner
 
 
 @dataclass(frozen=True)
-class SharedBiases:
+class SharedBiases(WrappedLearner):
     """Another learner with local noise, which draws its biases for the minibatch as shared noise does."""
-
-    learner: Learner
-
-    @property
-    def prior(self) -> Prior | None:
-        return self.learner.prior
-
-    @property
-    def kl_weight(self) -> Schedule:
-        return self.learner.kl_weight
-
-    @property
-    def nets(self) -> int:
-        return self.learner.nets
-
-    @property
-    def samples(self) -> int:
-        return int(getattr(self.learner, "samples", 1))
-
-    @property
-    def kind(self) -> tuple[Any, ...]:
-        return type(self), *self.learner.kind
 
     def start(self, problem: Problem, fleet: Sequence[SharedBiases]) -> Gradient:
         biases = {name: "a bias" for name, use in problem.uses.single_use.items() if use.role == "bias"}
@@ -54,12 +33,6 @@ class SharedBiases:
         assert isinstance(gradient, VariationalGradient)
         gradient.noise |= dict.fromkeys(biases, "shared")  # as it was asked for
         return gradient
-
-    def optimiser(self, fleet: Sequence[SharedBiases]) -> Any:
-        return self.learner.optimiser([each.learner for each in fleet])
-
-    def collector(self, fleet: Sequence[SharedBiases]) -> Any:
-        return self.learner.collector([each.learner for each in fleet])
 
 
 @torch.no_grad()
