@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from doxa.contracts import Batch, Inputs, Problem
 from doxa.data.rows import map_inputs, named_tensors, net_rows, take_rows
+from doxa.gradients.fleet_linear import FleetLinear
 from doxa.noise.interception import Interception, Rule, Site
 from doxa.noise.source import (
     NoiseRequest,
@@ -164,6 +166,8 @@ class ForwardBackward:
         key = vectorized, shared, compiled
         if key not in self.programs:
             program = _loss_with_precomputed_noise(self.problem, self.sites, self.rule)
+            if vectorized and self.problem.start.is_cuda:  # on a CPU it saves less than it is worth to change bits
+                program = _with_fleet_linear(program)
             if vectorized:
                 rows = None if shared else 0
                 program = torch.vmap(program, in_dims=(0, 0, 0, rows, rows, 0, None), randomness="different")
@@ -186,6 +190,16 @@ class ForwardBackward:
             _loss(self.problem, self.sites, self.rule, recorder, first, second, net_buffers, x, y)
             self.noise_requests[shapes] = recorder.requests
         return self.noise_requests[shapes]
+
+
+def _with_fleet_linear(program: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The same program; gradients of its linear maps come out in the order of the weights."""
+
+    def loss(*arguments: Any) -> Tensor:
+        with FleetLinear():
+            return program(*arguments)
+
+    return loss
 
 
 @contextmanager

@@ -50,6 +50,12 @@ class Site:
 Rule = Callable[[Apply, Tensor, Tensor, Tensor | None, Site, NoiseSource], Tensor]
 
 
+def unflatten(x: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """What Tensor.unflatten gives: the compiler cannot look into that under a mode, and attention calls it."""
+    dim = dim % x.dim()
+    return x.reshape(*x.shape[:dim], *sizes, *x.shape[dim + 1 :])
+
+
 class Interception(TorchFunctionMode):
     """Applies a rule at every site, and leaves all else as it is."""
 
@@ -66,10 +72,7 @@ class Interception(TorchFunctionMode):
             with self:  # a mode is off while it answers, and the maps inside must be seen
                 return OPEN_ATTENTION(*args, **kwargs)
         if func is torch.Tensor.unflatten:
-            # The compiler cannot look into Tensor.unflatten under a mode; attention calls it.
-            x, axis, sizes = args
-            axis = axis % x.dim()
-            return x.reshape(*x.shape[:axis], *sizes, *x.shape[axis + 1 :])
+            return unflatten(*args, **kwargs)
         if func in OPERATIONS:
             x, weight, bias, rest, named = arguments(args, kwargs)
             for site in self.sites:
