@@ -72,8 +72,10 @@ def constant(prediction: Tensor, target: Tensor) -> str | None:
     )
 
 
-def too_few_samples(posterior: Posterior, log_p: Tensor, weights: Tensor | None = None) -> str | None:
-    """Whether the draws are too few for the lppd they gave, and how many would do. log_p [S, B], weights [S]."""
+def too_few_samples(
+    posterior: Posterior, log_p: Tensor, weights: Tensor | None = None, strata: Tensor | None = None
+) -> str | None:
+    """Whether draws are too few for the lppd they gave, and how many would do. log_p [S, B], weights, strata [S]."""
     draws = len(log_p)
     if draws == 1:
         return (
@@ -81,7 +83,8 @@ def too_few_samples(posterior: Posterior, log_p: Tensor, weights: Tensor | None 
             if has_all_distinct_draws(posterior, draws)
             else "One draw cannot tell its own Monte-Carlo error: ask for 50."
         )
-    value, standard_error, bias = (float(f(log_p, weights)) for f in (lppd, lppd_error, lppd_bias))
+    value = float(lppd(log_p, weights))
+    standard_error, bias = (float(f(log_p, weights, strata)) for f in (lppd_error, lppd_bias))
     if not math.isfinite(value):
         return None
     tolerance = max(LEAST_ERROR_NATS, min(LPPD_ERROR_NATS, LPPD_ERROR_SHARE * abs(value)))

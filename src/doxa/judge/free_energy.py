@@ -15,11 +15,11 @@ from doxa.contracts import Estimate, Inputs, Posterior, Prior
 from doxa.data.rows import as_pair, row_count, take_rows
 from doxa.errors import BadInput, require_from_zero, require_whole
 from doxa.judge.metrics.predictive_density import standard_error
+from doxa.judge.strata import strata_of
 from doxa.likelihoods import over_draws
 from doxa.posteriors import MeanField
 from doxa.posteriors.density import log_density
 from doxa.posteriors.divergence import kl
-from doxa.posteriors.mixture import Mixture
 from doxa.predict.belief import Belief
 from doxa.predict.sweep import ROWS, prototype_of
 from doxa.random.keys import Key, isolated_rng
@@ -135,26 +135,8 @@ def _bound_prior(belief: Belief, prior: Prior) -> Prior:
 
 
 def _error(q: Posterior, values: Tensor, weights: Tensor | None, samples: int) -> float:
-    """The standard error of the mean over a posterior's draws [S] of values.
-
-    error² = Σₖ (Σₛ wₛ)² errorₖ²,  s over the draws of the k-th member
-
-    A mixture deals its draws evenly to its members, so how far these lie apart is no error. Where a member has one
-    draw alone, or others than it was asked for, the spread of all is taken, which is never too little.
-    """
-    counts = _draws_of_each(q, samples)
-    if min(counts) < 2 or sum(counts) != len(values):
-        return float(standard_error(values, weights))
-    shares = values.new_full((len(values),), 1 / len(values)) if weights is None else weights / weights.sum()
-    parts = zip(values.split(counts), shares.split(counts), strict=True)
-    return math.hypot(*(float(share.sum() * standard_error(of_member, share)) for of_member, share in parts))
-
-
-def _draws_of_each(q: Posterior, samples: int) -> list[int]:
-    """How many draws are asked of every member, in their order."""
-    if not isinstance(q, Mixture):
-        return [samples]
-    return [count for m in q.members for count in _draws_of_each(m, -(-samples // len(q.members)))]
+    """The standard error of the mean over a posterior's draws [S] of values."""
+    return float(standard_error(values, weights, strata_of(q, samples, len(values))))
 
 
 def _chunks(belief: Belief, data: Any) -> Iterator[tuple[Inputs, Tensor]]:

@@ -23,6 +23,7 @@ from doxa.judge.metrics.regression import coverage, rmse, width
 from doxa.judge.metrics.scores import brier, error
 from doxa.judge.metrics.shift import auroc, fpr95
 from doxa.judge.recalibration import interval
+from doxa.judge.strata import strata_of
 from doxa.likelihoods import over_draws
 from doxa.predict.belief import Belief
 from doxa.predict.draws import Draws
@@ -62,13 +63,17 @@ def judge(
     draws = belief.predict(x, samples, seed)
     y = belief.likelihood.check(draws.outputs[0], y)
     ood_draws = None if out_of_distribution is None else belief.predict(out_of_distribution, samples, seed)
-    log_p = draws.log_prob(y)
-    density_scores = _density_scores(log_p, draws.weights)
+    log_p, strata = draws.log_prob(y), strata_of(belief.posterior, samples, len(draws))
+    density_scores = _density_scores(log_p, draws.weights, strata)
     if belief.likelihood.discrete:
-        task_scores, remarks = _classification_scores(draws, y, ood_draws, bins)
+        task_scores, remarks = _classification_scores(draws, y, ood_draws, bins, strata)
     else:
-        task_scores, remarks = _regression_scores(draws, y, ood_draws, level, levels)
-    remarks = [findings.collapsed(belief), findings.too_few_samples(belief.posterior, log_p, draws.weights), *remarks]
+        task_scores, remarks = _regression_scores(draws, y, ood_draws, level, levels, strata)
+    remarks = [
+        findings.collapsed(belief),
+        findings.too_few_samples(belief.posterior, log_p, draws.weights, strata),
+        *remarks,
+    ]
     all_scores = {**task_scores, **density_scores}
     if findings.has_all_distinct_draws(belief.posterior, len(draws)):
         # There are no other draws for a score to move with.
@@ -76,10 +81,10 @@ def judge(
     return Judgement(all_scores, row_count(x), len(draws), [finding for finding in remarks if finding is not None])
 
 
-def _density_scores(log_p: Tensor, weights: Tensor | None) -> Scores:
-    value, lppd_spread = float(lppd(log_p, weights)), float(lppd_error(log_p, weights))
+def _density_scores(log_p: Tensor, weights: Tensor | None, strata: Tensor | None) -> Scores:
+    value, lppd_spread = float(lppd(log_p, weights)), float(lppd_error(log_p, weights, strata))
     draw_nll = -log_p.double().mean(1)
-    gibbs_error = float(standard_error(draw_nll, weights)) if len(draw_nll) > 1 else 0.0
+    gibbs_error = float(standard_error(draw_nll, weights, strata)) if len(draw_nll) > 1 else 0.0
     return {
         "nll": Estimate(-value, lppd_spread),
         "lppd": Estimate(value, lppd_spread),
@@ -88,7 +93,7 @@ def _density_scores(log_p: Tensor, weights: Tensor | None) -> Scores:
 
 
 def _classification_scores(
-    draws: Draws, y: Tensor, ood_draws: Draws | None, bins: int
+    draws: Draws, y: Tensor, ood_draws: Draws | None, bins: int, strata: Tensor | None
 ) -> tuple[Scores, list[str | None]]:
     means = draws.means
     to_probabilities, labels = probability_function(draws.likelihood, means, y)
@@ -110,9 +115,11 @@ def _classification_scores(
             "mutual_information": (entropy - average(entropies, index)).clamp_min(0),
         }
 
-    estimates = _with_errors(scores, len(draws))
+    estimates = _with_errors(scores, len(draws), strata)
     if ood_draws is not None:
-        estimates |= _with_errors(_shift_scores_by_draws(p, to_probabilities(ood_draws.means), average), len(draws))
+        estimates |= _with_errors(
+            _shift_scores_by_draws(p, to_probabilities(ood_draws.means), average), len(draws), strata
+        )
     mean_p = over_draws.mean(p, draws.weights).flatten(0, 1)
     confidence, likeliest = mean_p.max(1)
     correct = likeliest == flat_labels
@@ -125,7 +132,7 @@ def _classification_scores(
 
 
 def _regression_scores(
-    draws: Draws, y: Tensor, ood_draws: Draws | None, level: float, levels: Tensor | None
+    draws: Draws, y: Tensor, ood_draws: Draws | None, level: float, levels: Tensor | None, strata: Tensor | None
 ) -> tuple[Scores, list[str | None]]:
     means = draws.means
     variances = draws.likelihood.variance(draws.outputs, draws.parameters)
@@ -138,14 +145,14 @@ def _regression_scores(
             "epistemic": deviation(means, index).mean(),
         }
 
-    estimates = _with_errors(scores, len(draws))
+    estimates = _with_errors(scores, len(draws), strata)
     split = getattr(draws.likelihood, "split", None)  # a Gaussian's location and scale: for these the crps is closed
     if split is not None:
         location, scale = split(draws.outputs, draws.parameters)
         crps_draws = torch.linspace(0, len(draws) - 1, min(len(draws), CRPS_DRAWS)).round().long()
-        crps_weights = None if draws.weights is None else draws.weights[crps_draws]
+        crps_weights, crps_strata = (None if t is None else t[crps_draws] for t in (draws.weights, strata))
         estimates["crps"] = crps_gaussian_mixture(
-            location[crps_draws], scale.expand_as(location)[crps_draws], y, crps_weights
+            location[crps_draws], scale.expand_as(location)[crps_draws], y, crps_weights, crps_strata
         )
     for interval_level in sorted({*LEVELS, level}):
         lower, upper = interval(draws, interval_level, levels)
@@ -172,10 +179,10 @@ def _average_over(draws: Draws, average: Callable[..., Tensor] = over_draws.mean
     return lambda values, index: average(values[index], None if weights is None else weights[index])
 
 
-def _with_errors(scores: Callable[[Tensor], dict[str, Tensor]], draws: int) -> Scores:
+def _with_errors(scores: Callable[[Tensor], dict[str, Tensor]], draws: int, strata: Tensor | None) -> Scores:
     """Scores of all draws, each with its error by half sampling; `scores` takes the indices of draws to use."""
     values = scores(torch.arange(draws))
-    errors = half_sampling_error(lambda index: torch.stack(list(scores(index).values())).double(), draws)
+    errors = half_sampling_error(lambda index: torch.stack(list(scores(index).values())).double(), draws, strata)
     return {name: Estimate(float(v), float(e)) for (name, v), e in zip(values.items(), errors, strict=True)}
 
 

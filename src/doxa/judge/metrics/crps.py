@@ -16,7 +16,9 @@ from doxa.likelihoods import over_draws
 PAIRS = 1 << 22  # pairs of draws worked on at a time: 32 MB a tensor in float64
 
 
-def crps_gaussian_mixture(location: Tensor, scale: Tensor, y: Tensor, weights: Tensor | None = None) -> Estimate:
+def crps_gaussian_mixture(
+    location: Tensor, scale: Tensor, y: Tensor, weights: Tensor | None = None, strata: Tensor | None = None
+) -> Estimate:
     """The distance between a predicted distribution and what came: a mean absolute error that knows of spread.
 
     crps = (1/S) Σₛ A(y − μₛ, σₛ²) − (1/2S²) Σₛ Σₜ A(μₛ − μₜ, σₛ² + σₜ²)
@@ -24,7 +26,8 @@ def crps_gaussian_mixture(location: Tensor, scale: Tensor, y: Tensor, weights: T
 
     for the equal mixture of N(μₛ, σₛ²), averaged over rows and targets; exact, in S² steps. Its Monte-Carlo
     error is sdₛ(aₛ) / √S of the linearised score aₛ = A(y − μₛ, σₛ²) − (1/S) Σₜ A(μₛ − μₜ, σₛ² + σₜ²).
-    location [S, B, D] or [S, B]; scale broadcastable to it; y [B, D] or [B]; weights [S] in place of 1/S.
+    location [S, B, D] or [S, B]; scale broadcastable to it; y [B, D] or [B]; weights [S] in place of 1/S; strata
+    [S] as `standard_error` has them.
     Grimit et al. (2006), The continuous ranked probability score for circular variables, equation 5.
     """
     mu, sigma, target = _flatten_columns(location, scale, y)
@@ -44,7 +47,7 @@ def crps_gaussian_mixture(location: Tensor, scale: Tensor, y: Tensor, weights: T
     value = over_draws.mean(to_target, weights) - mean_pair_distance / 2
     if draws == 1:
         return Estimate(float(value))
-    return Estimate(float(value), float(standard_error(to_target - mean_distance, weights)))
+    return Estimate(float(value), float(standard_error(to_target - mean_distance, weights, strata)))
 
 
 def _mean_absolute(m: Tensor, v: Tensor) -> Tensor:

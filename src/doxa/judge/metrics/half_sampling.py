@@ -12,7 +12,7 @@ from doxa.random.keys import generator
 SPLITS = 16  # tells a standard error to about a fifth of itself, which is all that is asked of one
 
 
-def half_sampling_error(statistics: Callable[[Tensor], Tensor], draws: int) -> Tensor:
+def half_sampling_error(statistics: Callable[[Tensor], Tensor], draws: int, strata: Tensor | None = None) -> Tensor:
     """The standard error of statistics of S draws, from how they differ between halves of the draws.
 
     error² = mean over splits of h (S − h) / S² · (θ(half) − θ(other half))²,  h = ⌊S/2⌋
@@ -20,15 +20,27 @@ def half_sampling_error(statistics: Callable[[Tensor], Tensor], draws: int) -> T
     Exact for means. A 0/1 error jumps as a row's likeliest class changes: leaving out one draw at a time (the
     jackknife) is too fine a step for jumps and overstates their error up to S^¼-fold; halves understate it by a
     sixth at most. `statistics` maps indices of draws to a vector [K]; the errors [K] come back, 0 for one draw,
-    which cannot tell.
+    which cannot tell. With `strata` [S], the number of the distribution that each draw is of, every stratum of two or
+    more draws is halved, so that how far they lie apart does not count.
     McCarthy (1969), Pseudo-replication: half samples; Shao & Wu (1989), A general theory for jackknife variance.
     """
-    half = draws // 2
+    groups = _groups(draws, strata)
+    count = min(map(len, groups))
+    half = count // 2
     if half == 0:
         return torch.zeros_like(statistics(torch.arange(draws)))
     permutations = generator((draws, "half sampling"))
     squares = []
     for _ in range(SPLITS):
-        order = torch.randperm(draws, generator=permutations)
-        squares.append((statistics(order[:half]) - statistics(order[half:])).square())
-    return (torch.stack(squares).mean(0) * half * (draws - half)).sqrt() / draws
+        orders = [group[torch.randperm(len(group), generator=permutations)] for group in groups]
+        first = torch.cat([order[: len(order) // 2] for order in orders])
+        other = torch.cat([order[len(order) // 2 :] for order in orders])
+        squares.append((statistics(first) - statistics(other)).square())
+    return (torch.stack(squares).mean(0) * half * (count - half)).sqrt() / count
+
+
+def _groups(draws: int, strata: Tensor | None) -> list[Tensor]:
+    """The indices of the draws of each stratum, or of all together where one of them has a single draw."""
+    if strata is None or int(torch.bincount(strata).min()) < 2:
+        return [torch.arange(draws)]
+    return [(strata == k).nonzero().flatten() for k in range(int(strata.max()) + 1)]
