@@ -122,22 +122,26 @@ def test_coverage_counts_points_within_the_middle_90_per_cent() -> None:
     assert coverages["functions"] == 0
 
 
-def test_noises_are_compared_at_their_best_rates_by_when_they_reach_where_the_slower_one_ends() -> None:
+def test_noises_are_compared_at_rates_chosen_elsewhere_by_when_they_reach_where_the_slower_one_ends() -> None:
     def record(*energy: float) -> dict[str, list[float]]:
         return {"loss": [*energy], "data": [*energy], "last": energy[-1], "differences": 0.0}
 
-    comparison = adam_and_sgd.compare_noises(
-        {
-            "shared": {"0.1": {"0": record(9, 6, 4)}, "0.2": {"0": record(9, 8, 3), "1": record(9, 5, 5)}},
-            "local": {
-                "0.1": {"0": record(9, 3, 2), "1": record(5, 4, 4)},
-                "0.2": {"0": record(9, 9, 9), "1": record(9, 9, 9)},
-            },
-        }
-    )
-    assert comparison["rates"] == {"shared": "0.2", "local": "0.1"}, "a rate at which a seed diverged is not compared"
-    assert comparison["final"] == {"shared": 4, "local": 3}
-    assert comparison["epochs"] == [{"shared": 3, "local": 2}, {"shared": 2, "local": 1}]
+    tried = {
+        "shared": {"0.1": {"100": record(9, 6, 4)}, "0.2": {"100": record(9, 8, 3), "101": record(9, 5, 5)}},
+        "local": {
+            "0.1": {"100": record(9, 3, 2), "101": record(5, 4, 4)},
+            "0.2": {"100": record(9, 9, 9), "101": record(9, 9, 9)},
+        },
+    }
+    rates = {noise: adam_and_sgd.best_rate(by_rate) for noise, by_rate in tried.items()}
+    assert rates == {"shared": "0.2", "local": "0.1"}, "a rate at which a seed diverged is not compared"
+    chosen = {
+        "shared": {"0": record(9, 8, 3), "1": record(9, 5, 5), "2": record(9, 5, 5)},
+        "local": {"0": record(9, 3, 2), "1": record(5, 4, 4)},
+    }
+    comparison = adam_and_sgd.compare_noises(chosen, (0, 1, 2))
+    assert comparison["final"] == {"shared": pytest.approx(13 / 3), "local": 3}
+    assert comparison["epochs"] == [{"shared": 3, "local": 2}, {"shared": 2, "local": 1}, None], "a seed diverged"
 
 
 @pytest.mark.parametrize(

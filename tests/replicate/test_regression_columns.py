@@ -214,6 +214,9 @@ def test_the_document_is_re_created_where_it_lies_amid_the_seeds_and_the_mean_is
     assert central(values) == pytest.approx([-158.0, -82.0])
     assert beside_document(values, -120.34)["re_created"]
     assert not beside_document(values, -60.0)["inside"]
+    means_of_three = beside_document(values, -120.34, 3)["central"]
+    assert central(values)[0] < means_of_three[0] < means_of_three[1] < central(values)[1]
+    assert beside_document([1.0, 2.0, 3.0, 6.0], 2.0, 3)["central"] == pytest.approx([2.075, 3.641667])
     far = beside_document([-10.0, -10.0, -500.0], -100.0)
     assert far["inside"]
     assert not far["re_created"], "its mean is 1.73 times the document's"

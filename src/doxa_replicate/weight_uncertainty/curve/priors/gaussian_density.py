@@ -41,7 +41,7 @@ def run(options: ReplicationOptions) -> Numbers:
         "seeds": seeds(options),
         "columns": numbers,
         "beside": {
-            prior: beside_document(numbers[AS_RUN]["lppd"][prior]["each_mean_log"], document)
+            prior: beside_document(numbers[AS_RUN]["lppd"][prior]["each_mean_log"], document, len(AUTHORS_RUNS[prior]))
             for prior, document in DOCUMENT_LPPD.items()
         },
         "verdicts": [verdict for column, each in numbers.items() for verdict in _judge(each, seeds(options), column)],
