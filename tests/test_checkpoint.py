@@ -10,8 +10,6 @@ import pickle
 import random
 import re
 import stat
-import subprocess
-import sys
 import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -28,6 +26,7 @@ from doxa.predict.belief import BELIEF
 from doxa.storage.describe import describe
 from doxa.storage.sealed import VERSION, canonical_json, read, sha256_of, write
 from doxa.weights.layout import lay_out, untrained_tensors
+from for_processes import run_script
 
 
 def net() -> nn.Module:
@@ -198,8 +197,7 @@ print("kills", kill + 1, "saves", step)
 
 def test_a_killed_process_leaves_a_whole_file(tmp_path: Path) -> None:
     """Twelve times kill -9 in the midst of saving in a loop: what was last reported saved, or the next, is there."""
-    command = [sys.executable, "-c", SAVER, str(tmp_path / "a.doxa")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = run_script(SAVER, tmp_path / "a.doxa", environment=os.environ, check=False)
     assert done.returncode == 0, done.stderr
     assert re.match(r"kills 12 saves \d\d", done.stdout)
 

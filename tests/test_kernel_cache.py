@@ -15,6 +15,7 @@ import pytest
 
 from doxa import kernels
 from doxa.storage.cache import Intruder, cache_folder, find_intruder, make_private
+from for_processes import run_script
 
 compiled = pytest.mark.skipif(kernels.library() is None, reason="no C compiler here")
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -25,8 +26,7 @@ SCRIPT = "import os; os.umask(0o002); from doxa import kernels; print(kernels.li
 def start_process(cache: Path) -> tuple[Path, str]:
     """Where another process of umask 002 has its kernels, and its notes."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TMPDIR": str(cache.parent), kernels.INHERITED: ""}
-    command = [sys.executable, "-c", SCRIPT]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = run_script(SCRIPT, environment=environment)
     return Path(done.stdout.strip()), done.stderr
 
 

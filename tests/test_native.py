@@ -33,6 +33,7 @@ from doxa.random.philox import (
     fill_signs,
     philox_words,
 )
+from for_processes import run_script
 from training_context import single_net_problem
 
 LENGTHS = [1, 15, 1023, 1024, 1025, 40_001]
@@ -453,7 +454,7 @@ print(native.library() is not None, float(tiny.sum()) > 0, float((tiny * 0.5).su
 
 def outcome(tmp_path: Path, **changes: str) -> list[str]:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), native.INHERITED: "", **changes}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+    done = run_script(SCRIPT, environment=environment)
     assert done.stderr == ""
     return done.stdout.split()
 
@@ -516,9 +517,12 @@ def test_a_broken_library_in_the_cache_is_made_anew(tmp_path: Path) -> None:
 def test_no_home_no_cache_and_no_locale_are_no_trouble(locale: str, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    changes = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    assert outcome(tmp_path, XDG_CACHE_HOME=str(blocked), **changes)[0] == "True"
-    assert outcome(tmp_path, XDG_CACHE_HOME="", HOME=str(blocked), **changes)[0] == "True"
+    unset = {native.INHERITED: "", "LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for folders in ({"XDG_CACHE_HOME": str(blocked)}, {"XDG_CACHE_HOME": "", "HOME": str(blocked)}):
+        environment = {**os.environ, **unset, **folders}
+        command = [sys.executable, "-c", SCRIPT]  # Python asks for the locale when it starts
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert (done.stdout.split()[0], done.stderr) == ("True", "")
 
 
 def test_words_in_the_source_change_no_fingerprint() -> None:

@@ -16,6 +16,7 @@ from doxa.errors import BadInput, BrokenFile
 from doxa.storage.disk import atomic_write
 from doxa.storage.lock import LOCK, folder_lock
 from for_locks import HOLD, hold_lock
+from for_processes import run_script
 
 
 def test_a_lock_that_its_owner_left_behind_is_taken_over(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_a_lock_outlives_those_who_read_it(tmp_path: Path) -> None:
         (tmp_path / LOCK).read_bytes()
         code = "import sys; from pathlib import Path; from doxa.storage.lock import folder_lock\n"
         code += "with folder_lock(Path(sys.argv[1])): pass"
-        other = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+        other = run_script(code, tmp_path, environment=os.environ, check=False)
         assert f"is being written by process {os.getpid()}" in other.stderr
 
 
