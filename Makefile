@@ -21,8 +21,9 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Every process of the tests, and there are many, would compile all of Doxa anew where no bytecode may be kept.
 test: lint
-	$(BIN)/pytest -n 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal
 
 laws: $(VENV)/.installed
 	$(BIN)/pytest tests/laws
