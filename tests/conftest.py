@@ -1,5 +1,6 @@
 """Tests run side by side, two processes on two cores: one thread each. Where data sets are not there, they skip."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -10,11 +11,19 @@ import torch
 
 from doxa.errors import BadInput
 
-# A shell's background job starts with Ctrl-C ignored, and so would every program that the tests start and interrupt.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell's background job starts with Ctrl-C ignored, and one under nohup with SIGHUP, and so would every program that
+# the tests start and end by them.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 torch.set_num_threads(1)
+
+
+def pytest_collection_finish() -> None:
+    """Torch and all the tests are there to stay: Python need not look through them for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @contextmanager
