@@ -47,7 +47,7 @@ class CurveSize:
 
 
 FULL = CurveSize(400, 1500, 20, 5, 5000, 1000, 201, ENSEMBLE_SIZE)
-QUICK = CurveSize(40, 40, 5, 2, 200, 100, 81, 5)
+QUICK = CurveSize(40, 20, 5, 2, 200, 50, 81, 5)
 
 
 def curve_size(options: ReplicationOptions) -> CurveSize:
