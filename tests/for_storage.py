@@ -18,6 +18,13 @@ from doxa.weights.layout import lay_out, untrained_tensors
 X = torch.randn(6, 2, generator=torch.Generator().manual_seed(1))
 
 
+def overwrite(path: Path, content: bytes | bytearray) -> None:
+    """Write over a file without emptying it first, upon which some file systems wait for the disk."""
+    with path.open("r+b") as file:
+        file.write(content)
+        file.truncate()
+
+
 def net() -> nn.Module:
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Linear(2, 2))

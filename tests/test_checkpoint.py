@@ -27,6 +27,7 @@ from doxa.storage.describe import describe
 from doxa.storage.sealed import VERSION, canonical_json, read, sha256_of, write
 from doxa.weights.layout import lay_out, untrained_tensors
 from for_processes import run_script
+from for_storage import overwrite
 
 
 def net() -> nn.Module:
@@ -121,7 +122,7 @@ def test_no_flipped_byte_loads_as_something_else(path: Path) -> None:
     for i in range(len(content)):
         intact_byte = content[i]
         content[i] ^= 1 << choose.randrange(8)
-        path.write_bytes(content)
+        overwrite(path, content)
         content[i] = intact_byte
         try:
             loaded = load(path, module)
@@ -140,7 +141,7 @@ def test_no_changed_byte_of_the_header_loads_as_something_else(path: Path) -> No
     for i in range(8, length):
         intact_byte = content[i]
         content[i] = choose.choice(b'0159abfAF"\\ \t{}[],:ue-')
-        path.write_bytes(content)
+        overwrite(path, content)
         content[i] = intact_byte
         try:
             loaded = load(path, module)
@@ -152,7 +153,7 @@ def test_no_changed_byte_of_the_header_loads_as_something_else(path: Path) -> No
 def test_a_file_cut_short_anywhere_is_refused(path: Path) -> None:
     content = path.read_bytes()
     for length in range(len(content)):
-        path.write_bytes(content[:length])
+        overwrite(path, content[:length])
         with pytest.raises(BrokenFile):
             read(path, BELIEF)
     path.write_bytes(content + b"\0")

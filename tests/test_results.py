@@ -11,6 +11,7 @@ import pytest
 
 from doxa.errors import BadInput, BrokenFile
 from doxa.results import combine, first_problem, read_result, stamp, write_result
+from for_storage import overwrite
 
 RESULT = {
     "name": "belief",
@@ -225,7 +226,7 @@ def test_no_flip_in_any_byte_is_read(tmp_path):
     content = path.read_bytes()
     for k in range(len(content)):
         for bit in range(8):
-            path.write_bytes(content[:k] + bytes([content[k] ^ (1 << bit)]) + content[k + 1 :])
+            overwrite(path, content[:k] + bytes([content[k] ^ (1 << bit)]) + content[k + 1 :])
             with pytest.raises(BrokenFile, match=r"r\.json"):
                 read_result(path)
 

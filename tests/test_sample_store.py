@@ -20,6 +20,7 @@ from doxa.errors import BadInput, BrokenFile
 from doxa.storage import sample_store
 from doxa.storage.sample_store import SampleStore
 from doxa.storage.store_format import CHECKSUM, SEAL, START
+from for_storage import overwrite
 
 
 def rows(count: int, columns: int = 5, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:
@@ -117,7 +118,7 @@ def test_no_flipped_bit_is_read_as_another_row(store: SampleStore) -> None:
     refused = 0
     for i in range(len(content)):
         content[i] ^= (bit := 1 << choose.randrange(8))
-        store.path.write_bytes(content)
+        overwrite(store.path, content)
         content[i] ^= bit
         try:
             rows_read = SampleStore.open(store.path).read(0, 7)
@@ -269,7 +270,7 @@ def test_a_store_cut_anywhere_is_refused_or_goes_on_to_the_same_end(
     for kept in (5, 6):
         rest = torch.cat([rows(7)[:5], rows(6, seed=1)])[kept:]
         for length in range(len(whole)):
-            segmented.path.write_bytes(whole[:length])
+            overwrite(segmented.path, whole[:length])
             try:
                 store = reread(segmented)
                 store.truncate(kept)
@@ -290,7 +291,7 @@ def test_a_store_with_any_bit_flipped_is_refused_or_goes_on_to_the_same_end(
     recovered = 0
     for i in range(len(content)):
         content[i] ^= (bit := 1 << choose.randrange(8))
-        segmented.path.write_bytes(content)
+        overwrite(segmented.path, content)
         content[i] ^= bit
         for kept in (4, 6):
             try:
