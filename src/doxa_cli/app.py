@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -58,12 +59,18 @@ app.add_typer(data.app, name="data")
 app.add_typer(runs.app, name="runs")
 
 
+@functools.cache
+def _program(markup: Literal["rich"] | None) -> Any:
+    """The commands as typer makes them of functions, once for all command lines of a process."""
+    app.rich_markup_mode = markup
+    return typer.main.get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; whatever goes wrong is one line on stderr and an exit code."""
     outcome.prepare()
     width = shutil.get_terminal_size().columns
-    app.rich_markup_mode = "rich" if width >= NARROW else None
-    command = typer.main.get_command(app)
+    command = _program("rich" if width >= NARROW else None)
     command_line = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         if COMPLETION in os.environ:
