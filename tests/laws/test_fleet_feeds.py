@@ -235,8 +235,9 @@ def test_so_do_nets_with_several_inputs() -> None:
     fleet_equals_alone(build_seeded(WordsWithCounts), lambda: texts(named), LEARNERS["local"])
 
 
-def test_so_do_all_draws_of_a_step_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = learners.variational(GAUSSIAN, noise.flipout, 4, antithetic=True)
+@pytest.mark.parametrize("kind", noise.TABLE)
+def test_so_do_all_draws_of_a_step_side_by_side(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = learners.variational(GAUSSIAN, noise.TABLE[kind], 4, antithetic=True)
     sequential_beliefs = doxa.fleet(build_seeded(Reading), texts(), learners=learner, seeds=SEEDS, **KEYS)
     monkeypatch.setattr(sys.modules["doxa.gradients.variational"], "vectorizes_draws", lambda problem: True)
     for sequential, vectorized in zip(
