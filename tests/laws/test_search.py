@@ -14,13 +14,14 @@ from doxa.contracts import Problem
 from doxa.search import local as local_noise
 from doxa.search import low_rank, natural, natural_within, plain, scores, shaping, weight_space
 from doxa.search.distribution.coordinates import TABLE as COORDINATES
-from doxa.search.distribution.coordinates import Coordinate, log_scale
+from doxa.search.distribution.coordinates import Coordinate, log_scale, variance
 from doxa.search.distribution.fisher import fisher
 from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes, scale_groups
 from doxa.search.objectives import Objective
 from doxa.search.perturbations.population import make_population
 from doxa.search.population_evaluator import EvaluationBatch, NamedTensors, PopulationEvaluator
 from doxa.search.shaping import TABLE as SHAPINGS
+from doxa.search.shaping import Shaping
 from doxa.weights.layout import lay_out
 from doxa.weights.probe import probe
 
@@ -80,9 +81,9 @@ def test_a_coordinate_comes_to_rest_at_the_smallest_scale_and_is_else_left_alone
     inside = coordinate.of(torch.tensor([1e-4, 0.7, 3.0], dtype=dtype))
     assert torch.equal(coordinate.within(inside), inside)
     # No variance is below zero; a logarithm may be as low as it likes.
-    low = torch.tensor([-5.0, -20.0] if coordinate is log_scale else [-5.0, -1e9], dtype=dtype)
+    low = torch.tensor([-5.0, -20.0] if coordinate is not variance else [-5.0, -1e9], dtype=dtype)
     held = coordinate.within(low)
-    assert torch.equal(held, low) is (coordinate is log_scale)
+    assert torch.equal(held, low) is (coordinate is not variance)
     assert torch.equal(coordinate.scale(held), coordinate.scale(low))
     assert bool((coordinate.scale(held + 1e-3) > coordinate.scale(held)).all())
     assert torch.equal(coordinate.within(held), held)
@@ -118,9 +119,10 @@ def test_a_natural_step_does_not_depend_on_the_coordinate(groups: tuple[int, ...
         moved.append(
             (by_mean, coordinate.scale(coordinate.of(distribution.scale) - 1e-6 * by_scale) - distribution.scale)
         )
-    (mean, scale), (other_mean, other_scale) = moved
-    torch.testing.assert_close(mean, other_mean)
-    torch.testing.assert_close(scale, other_scale, rtol=1e-4, atol=1e-12)
+    mean, scale = moved[0]
+    for other_mean, other_scale in moved[1:]:
+        torch.testing.assert_close(mean, other_mean)
+        torch.testing.assert_close(scale, other_scale, rtol=1e-4, atol=1e-12)
 
 
 def quadratic() -> tuple[Tensor, Tensor]:
@@ -397,6 +399,16 @@ def test_utilities_are_those_of_natural_evolution_strategies() -> None:
     top = [max(0.0, math.log(count / 2 + 1) - math.log(k)) for k in range(1, count + 1)]
     expected = torch.tensor([1 - count * u / sum(top) for u in top])
     torch.testing.assert_close(shaping.utilities(torch.arange(6.0)), expected)
+
+
+@pytest.mark.parametrize("shaped", SHAPINGS.values(), ids=SHAPINGS.keys())
+def test_only_utilities_tell_the_best_apart_from_the_worst(shaped: Shaping) -> None:
+    values = normals(9)[:, 0]
+    turned = {shaping.utilities: shaping.utilities_of_worst, shaping.utilities_of_worst: shaping.utilities}
+    torch.testing.assert_close(-shaped(-values), turned.get(shaped, shaped)(values))
+    worst_half = shaping.utilities_of_worst(values)[values.argsort(descending=True)[:4]]
+    assert bool((worst_half.diff() < 0).all())
+    assert len(shaping.utilities_of_worst(values)[values.argsort()[:4]].unique()) == 1
 
 
 @pytest.mark.parametrize("shaped", SHAPINGS.values(), ids=SHAPINGS.keys())
