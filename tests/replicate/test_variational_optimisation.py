@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from doxa.search import Search
 from doxa.search.functions import himmelblau as function
 from doxa_replicate.variational_optimisation.functions import discretised_sinc, two_wells
 from doxa_replicate.variational_optimisation.functions.estimates import (
@@ -23,7 +24,7 @@ from doxa_replicate.variational_optimisation.functions.smoothed_gradient import 
     himmelblau_gradient,
     laplacian_slope,
 )
-from doxa_replicate.variational_optimisation.himmelblau import searches
+from doxa_replicate.variational_optimisation.himmelblau import as_run, searches
 from doxa_replicate.variational_optimisation.himmelblau.searches import SearchRates
 from doxa_replicate.variational_optimisation.nets import minibatch_variance
 
@@ -79,6 +80,25 @@ def test_a_search_that_leaves_for_infinity_ends_there() -> None:
     assert math.isinf(diverged["end"])
     assert all(map(math.isfinite, diverged["f"]))
     assert len(diverged["path"]) == len(diverged["f"]) <= 150
+
+
+@pytest.mark.parametrize("gradient", as_run.AUTHORS)
+def test_a_step_as_run_is_the_author_s(gradient: str) -> None:
+    """mean −100 and β −10 times his sums over draws, of utilities that add up to nothing and count the worst."""
+    search = Search((1.0, -0.5), as_run.search_settings(gradient), 3)
+    search.coordinate.fill_(-0.4)
+    scale, mean, points = math.exp(-0.2), search.mean.clone(), search.ask()
+    values, epsilon, n = function(points), (points - mean) / scale, as_run.POPULATION
+    falling = torch.tensor([math.log(n / 2 + 1) - math.log(k) for k in range(1, n + 1)]).double().clamp_min(0)
+    shares = torch.zeros(n).double()
+    shares[values.argsort(descending=True)] = falling / falling.sum()
+    u = shares - 1 / n
+    length = scale if gradient == "natural" else 1 / scale
+    by_scale = (u @ (epsilon.square().sum(1) - 2)) / n
+    by_scale = {"fixed": 0 * by_scale, "plain": by_scale / 2, "natural": by_scale}[gradient]
+    search.tell(values)
+    torch.testing.assert_close(search.mean, mean - 100 * length * (u @ epsilon) / n)
+    torch.testing.assert_close(search.coordinate, -0.4 - 10 * by_scale[None])
 
 
 def test_the_level_that_is_reached_is_no_lucky_step() -> None:
