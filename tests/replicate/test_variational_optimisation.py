@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 
 from doxa.search import Search
 from doxa.search.functions import himmelblau as function
-from doxa_replicate.variational_optimisation.functions import discretised_sinc, two_wells
+from doxa_replicate.variational_optimisation.functions import discretised_sinc, drawn, two_wells
 from doxa_replicate.variational_optimisation.functions.estimates import (
     SECTION_POINT,
     exact_variances,
@@ -40,6 +41,35 @@ def test_the_expected_value_is_that_of_draws(module: object, mean: float, scale:
     values = f(mean + scale * normals(400_000)).flatten()
     exact = module.expected(torch.tensor(mean).double(), torch.tensor(scale).double())  # type: ignore[attr-defined]
     assert abs(float(values.mean() - exact)) < 4 * float(values.std()) / math.sqrt(len(values))
+
+
+def test_the_author_s_functions_are_as_he_drew_them() -> None:
+    w = torch.linspace(-5, 5, 2001, dtype=torch.float64)
+    wells, steps = two_wells.parabolas(w), discretised_sinc.drawn_staircase(w)
+    assert float(wells.min()) == pytest.approx(-1.625)
+    assert float(w[wells.argmin()]) == pytest.approx(2.25)
+    wide = wells[w < 0.5]
+    assert float(wide.min()) == pytest.approx(-1.25)
+    assert float(w[wide.argmin()]) == pytest.approx(-2)
+    torch.testing.assert_close(5 * steps, (5 * steps).round())
+    assert float(steps.min()) == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("f", [two_wells.parabolas, discretised_sinc.drawn_staircase])
+def test_a_drawn_surface_is_the_mean_of_its_draws_and_f_at_no_scale(f: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    mean, scale = torch.linspace(-5, 5, 21, dtype=torch.float64), torch.tensor([0.0, 1.5]).double()
+    surface = drawn.drawn_surface(f, mean, scale, 20_000, 0)
+    torch.testing.assert_close(surface[0], f(mean))
+    values = f(mean[4] + 1.5 * normals(200_000))
+    assert abs(float(surface[1, 4] - values.mean())) < 4 * float(values.std()) / math.sqrt(20_000)
+
+
+def test_wells_part_where_the_best_mean_goes_over_for_good() -> None:
+    scale = torch.arange(5).double()
+    wide = torch.tensor([False, False, True, True, True])
+    assert two_wells.parting_scale(scale, wide, ~wide) == 2.0
+    assert two_wells.parting_scale(scale, torch.tensor([False, True, False, True, True]), ~wide) is None
+    assert two_wells.parting_scale(scale, torch.ones(5, dtype=torch.bool), ~wide) is None
 
 
 def test_slopes_by_hand_are_those_of_autograd() -> None:
