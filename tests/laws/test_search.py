@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from doxa import likelihoods
 from doxa.contracts import Problem
+from doxa.errors import BadInput
 from doxa.search import local as local_noise
 from doxa.search import low_rank, natural, natural_within, plain, scores, shaping, weight_space
 from doxa.search.distribution.coordinates import TABLE as COORDINATES
@@ -99,6 +101,25 @@ def test_the_natural_step_is_the_best_of_all_steps_so_far_away(groups: tuple[int
     others = normals(100_000, 3, len(step))
     others *= torch.sqrt(2 * kl / (information * others.square()).sum(1, keepdim=True))
     assert float(gradient @ step) < float((others @ gradient).min())
+
+
+@families
+def test_near_by_the_divergence_is_the_fisher_information_s_whichever_way_it_is_taken(
+    groups: tuple[int, ...] | None,
+) -> None:
+    distribution, length = gaussian(groups), 1e-3
+    step = length * torch.cat([normals(1, 1)[0], normals(1, 2, len(distribution.scale))[0]])
+    by_mean, by_log = step.split([D, len(distribution.scale)])
+    other = SearchDistribution(distribution.mean + by_mean, distribution.scale * by_log.exp(), groups)
+    p, q = (torch.distributions.Normal(each.mean, each.scales) for each in (distribution, other))
+    forwards, back = (float(torch.distributions.kl_divergence(a, b).sum()) for a, b in ((p, q), (q, p)))
+    expected = 0.5 * float((torch.cat(fisher(distribution)) * step.square()).sum())
+    for divergence in (forwards, back, (forwards + back) / 2):
+        assert math.isclose(divergence, expected, rel_tol=20 * length)
+    # Half way between the two, what is odd in the step cancels: the symmetrised one is nearer by an order.
+    halfway = SearchDistribution(distribution.mean, distribution.scale * (by_log / 2).exp(), groups)
+    expected = 0.5 * float((torch.cat(fisher(halfway)) * step.square()).sum())
+    assert math.isclose((forwards + back) / 2, expected, rel_tol=20 * length**2)
 
 
 @pytest.mark.parametrize("kl", [1e-3, 5.0])
@@ -229,9 +250,9 @@ def squared_error_case(
 
 
 ESTIMATORS = {
-    "local": (local_noise(), ("weight", "layer", "network")),
+    "local": (local_noise(), ("weight", "tensor", "layer", "network")),
     "local, raw": (local_noise(baseline=False), ("weight", "network")),
-    "weight space": (weight_space(shaping=shaping.raw), ("weight", "layer", "network")),
+    "weight space": (weight_space(shaping=shaping.raw), ("weight", "tensor", "layer", "network")),
     "weight space, independent": (
         weight_space(antithetic=False, shaping=shaping.raw, baseline=True),
         ("weight", "network"),
@@ -265,6 +286,55 @@ def test_every_estimator_finds_the_slopes_of_a_linear_net(name: str, per: str) -
     table = torch.stack(estimates)
     off = (table.mean(0) - torch.cat([mean.grad, log.grad])).abs() / (table.std(0) / len(table) ** 0.5)
     assert off[: len(distribution.mean) if estimator.name == "low_rank" else None].max() < 3
+
+
+def own_rows_case(rows: int) -> tuple[PopulationEvaluator, SearchDistribution, EvaluationBatch]:
+    """Eight perturbations in pairs with so many rows in all."""
+    torch.manual_seed(0)
+    net = nn.Linear(IN, OUT).double()
+    return squared_error_case(net, normals(rows, 8, IN), normals(rows, 9, OUT), "tensor", True)
+
+
+def test_slopes_are_unbiased_where_each_perturbation_has_rows_of_its_own() -> None:
+    """U is the mean over all rows, whoever of the perturbations sees them."""
+    evaluator, distribution, batch = own_rows_case(16)
+    assert isinstance(batch.x, Tensor)
+    mean, log = distribution.mean.clone().requires_grad_(), distribution.scale.log().requires_grad_()
+    views = evaluator.problem.layout.views(mean)
+    spreads = evaluator.problem.layout.views(SearchDistribution(mean, log.exp(), distribution.groups).scales.square())
+    u = squares(batch.x @ views["weight"].T + views["bias"], batch.y).mean()
+    (u + (batch.x.square() @ spreads["weight"].T + spreads["bias"]).sum(-1).mean()).backward()
+    assert mean.grad is not None
+    assert log.grad is not None
+    estimator = weight_space(shaping=shaping.raw, own_rows=True).start(evaluator)
+    estimates = [estimator.estimate(distribution, generation, batch)[0] for generation in range(1500)]
+    table = torch.stack([torch.cat([s.by_mean, s.by_log_scale]) for s in estimates])
+    off = (table.mean(0) - torch.cat([mean.grad, log.grad])).abs() / (table.std(0) / len(table) ** 0.5)
+    assert off.max() < 3
+
+
+@pytest.mark.parametrize("measure", [None, squares, lambda output, y: squares(output, y).max()])
+def test_own_rows_that_are_the_same_for_all_are_no_own_rows(measure: Any) -> None:
+    evaluator, distribution, batch = own_rows_case(3)
+    assert isinstance(batch.x, Tensor)
+    by_row = measure in (None, squares)
+    evaluator = replace(evaluator, objective=Objective(measure), by_row=by_row)
+    repeated = EvaluationBatch(batch.x.repeat(8, 1), batch.y.repeat(8, 1), {})
+    for vectorized in (True, False):
+        one, own = (
+            weight_space(own_rows=own_rows)
+            .start(replace(evaluator, vectorized=vectorized))
+            .estimate(distribution, 5, rows)
+            for own_rows, rows in ((False, batch), (True, repeated))
+        )
+        torch.testing.assert_close(own[1:], one[1:])
+        torch.testing.assert_close(own[0].by_mean, one[0].by_mean)
+
+
+def test_rows_that_cannot_be_divided_are_refused() -> None:
+    evaluator, distribution, batch = own_rows_case(12)
+    with pytest.raises(BadInput, match="8 perturbations is to have rows of its own, and the batch has 12"):
+        weight_space(own_rows=True).start(evaluator).estimate(distribution, 0, batch)
 
 
 @pytest.mark.parametrize("estimator", [local_noise(), weight_space(shaping=shaping.raw)], ids=["local", "weight space"])
