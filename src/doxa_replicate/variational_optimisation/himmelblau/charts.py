@@ -14,6 +14,7 @@ from doxa_replicate.show import Chart, ChartLine, Contours, Dots, ResultTable
 from doxa_replicate.variational_optimisation.himmelblau.searches import final_values
 
 SHOWN_PATHS, STEPS_BETWEEN_POINTS = 3, 2  # paths on the contours, and steps between the points that are kept
+DRAWN_BELOW = 1e30  # searches on their way to infinity
 LIMIT, GRID_CELLS = 5.0, 80
 LEVELS = (0.0, 2.0, 10.0, 30.0, 70.0, 130.0, 200.0, 350.0, 600.0, 2000.0)
 
@@ -74,9 +75,10 @@ def value_chart(
 ) -> Chart:
     """f at the mean: every seed, and their median."""
     steps = numbers["steps"]
-    middle = [_median_of_running([values[k] for values in numbers["f"]]) for k in range(len(steps))]
+    seeds = [[None if v is None or v > DRAWN_BELOW else v for v in values] for values in numbers["f"]]
+    middle = [_median_of_running([values[k] for values in seeds]) for k in range(len(steps))]
     lines = [ChartLine("median", steps, middle)]
-    lines += [ChartLine(f"seed {k}", steps, values, faint=True, like="median") for k, values in enumerate(numbers["f"])]
+    lines += [ChartLine(f"seed {k}", steps, values, faint=True, like="median") for k, values in enumerate(seeds)]
     title = f"f at the mean, each seed and the median, {column}"
     return Chart(title, caption, "step", "f", lines, y_limits=limits, log_y=True)
 
