@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import doxa
 from doxa import likelihoods, search
 from doxa.contracts import Problem
 from doxa.learners import point
@@ -130,6 +131,28 @@ def test_his_steps_dampen_what_moves_the_scales_and_decay_the_mean_alone() -> No
     first = 1 - 0.05 * 2.001
     torch.testing.assert_close(mean.detach(), torch.full((3,), first - 0.05 * (0.9 * 2.001 + 2 + 0.001 * first)))
     torch.testing.assert_close(scale.detach(), torch.full((3,), 1 - 0.05 * (2 + (0.9 * 2 + 0.1 * 2))))
+
+
+def test_a_net_learns_as_run() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(200, 2)
+    y = (x.norm(dim=1) > 1.1).long()
+    norm = nn.BatchNorm1d(16, track_running_stats=False)
+    belief = doxa.fit(
+        nn.Sequential(nn.Linear(2, 16), norm, nn.ReLU(), nn.Linear(16, 10), nn.LogSoftmax(1)),
+        as_run.minibatch_loader((x, y), 20, 50),
+        learner=as_run.ADAPTED[as_run.BY_TENSOR].build_learner(50),
+        likelihood=likelihoods.categorical(),
+        epochs=30,
+        lr=as_run.RATE,
+        optimiser=as_run.authors_sgd,
+        size=200,
+        progress=False,
+    )
+    history = belief.record.history
+    assert history[-1]["nll"] < 0.6 * history[0]["nll"]
+    scales = as_run.tensor_scales(belief)
+    assert len({round(scale, 6) for scale in scales.values()}) == len(scales) == 4
 
 
 def test_a_search_as_run_that_ran_away_has_no_end() -> None:

@@ -200,6 +200,6 @@ ARTEFACT = Artefact(
         "quick": ("3,000 rows, few generations of few perturbations",),
         "full": ("as run five seeds, where the author had one run of each",),
     },
-    durations=("some seconds", "an hour on a GPU, its searches shared with ways-round"),
+    durations=("some seconds", "forty minutes on a GPU, its searches shared with ways-round"),
     show=show,
 )

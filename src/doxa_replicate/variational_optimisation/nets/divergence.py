@@ -38,7 +38,7 @@ NET_STATES = ("at the start", "trained")
 
 
 def run(options: ReplicationOptions) -> Numbers:
-    seeds, count = options.seed_list(1, 5), int(options.by_size(8, 100))
+    seeds, count = options.seed_list(1, 3), int(options.by_size(8, 100))
     settings = {
         "scales": SCALES,
         "perturbations": count,

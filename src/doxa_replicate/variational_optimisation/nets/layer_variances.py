@@ -154,6 +154,6 @@ ARTEFACT = Artefact(
         "quick": ("3,000 rows, few generations of few perturbations",),
         "full": ("as run five seeds, where the author had one run",),
     },
-    durations=("some seconds", "half an hour on a GPU"),
+    durations=("some seconds", "twenty minutes on a GPU, its searches shared with ways-round"),
     show=show,
 )

@@ -201,6 +201,6 @@ ARTEFACT = Artefact(
         "quick": ("3,000 rows, few generations of few perturbations",),
         "full": ("as run five seeds, where the author had 30",),
     },
-    durations=("some seconds", "under two hours on a GPU"),
+    durations=("some seconds", "half an hour on a GPU"),
     show=show,
 )

@@ -176,6 +176,6 @@ ARTEFACT = Artefact(
         "quick": ("3,000 rows, few generations of few perturbations",),
         "full": ("as run five seeds, where the author had one run of each",),
     },
-    durations=("some seconds", "two hours on a GPU"),
+    durations=("some seconds", "an hour and a half on a GPU, most of it shared"),
     show=show,
 )
