@@ -38,7 +38,7 @@ NET_STATES = ("at the start", "trained")
 
 
 def run(options: ReplicationOptions) -> Numbers:
-    seeds, count = options.seed_list(1, 3), int(options.by_size(8, 100))
+    seeds, count = options.seed_list(1, 7), int(options.by_size(8, 100))
     settings = {
         "scales": SCALES,
         "perturbations": count,
@@ -245,6 +245,6 @@ ARTEFACT = Artefact(
         "the floor of a sensitivity: a thousandth of its root mean square; perturbations keep their length",
     ),
     departures={"quick": ("100 rows, eight perturbations, 20 steps",)},
-    durations=("some seconds", "five minutes"),
+    durations=("some seconds", "ten minutes"),
     show=show,
 )
