@@ -33,8 +33,9 @@ class Claim:
         se: Any = None,
         seeds: Sequence[int] = (),
         setting: str = "",
+        column: str = "",
     ) -> Verdict:
-        """The claim held against what was measured; None where that cannot decide it.
+        """The claim held against what was measured, in one column of an artefact; None where that cannot decide it.
 
         `se` is the standard error of the value: of those of its parts that have one, by their names, or the largest.
         """
@@ -43,6 +44,7 @@ class Claim:
             "claim": self.name,
             "words": self.statement,
             "criterion": self.criterion,
+            "column": column,
             "value": value,
             "se": se,
             "seeds": list(seeds),

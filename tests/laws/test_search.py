@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,16 +12,18 @@ from torch import Tensor, nn
 
 from doxa import likelihoods
 from doxa.contracts import Problem
+from doxa.errors import BadInput
 from doxa.search import local as local_noise
 from doxa.search import low_rank, natural, natural_within, plain, scores, shaping, weight_space
 from doxa.search.distribution.coordinates import TABLE as COORDINATES
-from doxa.search.distribution.coordinates import Coordinate, log_scale
+from doxa.search.distribution.coordinates import Coordinate, log_scale, variance
 from doxa.search.distribution.fisher import fisher
 from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes, scale_groups
 from doxa.search.objectives import Objective
 from doxa.search.perturbations.population import make_population
 from doxa.search.population_evaluator import EvaluationBatch, NamedTensors, PopulationEvaluator
 from doxa.search.shaping import TABLE as SHAPINGS
+from doxa.search.shaping import Shaping
 from doxa.weights.layout import lay_out
 from doxa.weights.probe import probe
 
@@ -80,9 +83,9 @@ def test_a_coordinate_comes_to_rest_at_the_smallest_scale_and_is_else_left_alone
     inside = coordinate.of(torch.tensor([1e-4, 0.7, 3.0], dtype=dtype))
     assert torch.equal(coordinate.within(inside), inside)
     # No variance is below zero; a logarithm may be as low as it likes.
-    low = torch.tensor([-5.0, -20.0] if coordinate is log_scale else [-5.0, -1e9], dtype=dtype)
+    low = torch.tensor([-5.0, -20.0] if coordinate is not variance else [-5.0, -1e9], dtype=dtype)
     held = coordinate.within(low)
-    assert torch.equal(held, low) is (coordinate is log_scale)
+    assert torch.equal(held, low) is (coordinate is not variance)
     assert torch.equal(coordinate.scale(held), coordinate.scale(low))
     assert bool((coordinate.scale(held + 1e-3) > coordinate.scale(held)).all())
     assert torch.equal(coordinate.within(held), held)
@@ -98,6 +101,25 @@ def test_the_natural_step_is_the_best_of_all_steps_so_far_away(groups: tuple[int
     others = normals(100_000, 3, len(step))
     others *= torch.sqrt(2 * kl / (information * others.square()).sum(1, keepdim=True))
     assert float(gradient @ step) < float((others @ gradient).min())
+
+
+@families
+def test_near_by_the_divergence_is_the_fisher_information_s_whichever_way_it_is_taken(
+    groups: tuple[int, ...] | None,
+) -> None:
+    distribution, length = gaussian(groups), 1e-3
+    step = length * torch.cat([normals(1, 1)[0], normals(1, 2, len(distribution.scale))[0]])
+    by_mean, by_log = step.split([D, len(distribution.scale)])
+    other = SearchDistribution(distribution.mean + by_mean, distribution.scale * by_log.exp(), groups)
+    p, q = (torch.distributions.Normal(each.mean, each.scales) for each in (distribution, other))
+    forwards, back = (float(torch.distributions.kl_divergence(a, b).sum()) for a, b in ((p, q), (q, p)))
+    expected = 0.5 * float((torch.cat(fisher(distribution)) * step.square()).sum())
+    for divergence in (forwards, back, (forwards + back) / 2):
+        assert math.isclose(divergence, expected, rel_tol=20 * length)
+    # Half way between the two, what is odd in the step cancels: the symmetrised one is nearer by an order.
+    halfway = SearchDistribution(distribution.mean, distribution.scale * (by_log / 2).exp(), groups)
+    expected = 0.5 * float((torch.cat(fisher(halfway)) * step.square()).sum())
+    assert math.isclose((forwards + back) / 2, expected, rel_tol=20 * length**2)
 
 
 @pytest.mark.parametrize("kl", [1e-3, 5.0])
@@ -118,9 +140,10 @@ def test_a_natural_step_does_not_depend_on_the_coordinate(groups: tuple[int, ...
         moved.append(
             (by_mean, coordinate.scale(coordinate.of(distribution.scale) - 1e-6 * by_scale) - distribution.scale)
         )
-    (mean, scale), (other_mean, other_scale) = moved
-    torch.testing.assert_close(mean, other_mean)
-    torch.testing.assert_close(scale, other_scale, rtol=1e-4, atol=1e-12)
+    mean, scale = moved[0]
+    for other_mean, other_scale in moved[1:]:
+        torch.testing.assert_close(mean, other_mean)
+        torch.testing.assert_close(scale, other_scale, rtol=1e-4, atol=1e-12)
 
 
 def quadratic() -> tuple[Tensor, Tensor]:
@@ -227,9 +250,9 @@ def squared_error_case(
 
 
 ESTIMATORS = {
-    "local": (local_noise(), ("weight", "layer", "network")),
+    "local": (local_noise(), ("weight", "tensor", "layer", "network")),
     "local, raw": (local_noise(baseline=False), ("weight", "network")),
-    "weight space": (weight_space(shaping=shaping.raw), ("weight", "layer", "network")),
+    "weight space": (weight_space(shaping=shaping.raw), ("weight", "tensor", "layer", "network")),
     "weight space, independent": (
         weight_space(antithetic=False, shaping=shaping.raw, baseline=True),
         ("weight", "network"),
@@ -263,6 +286,55 @@ def test_every_estimator_finds_the_slopes_of_a_linear_net(name: str, per: str) -
     table = torch.stack(estimates)
     off = (table.mean(0) - torch.cat([mean.grad, log.grad])).abs() / (table.std(0) / len(table) ** 0.5)
     assert off[: len(distribution.mean) if estimator.name == "low_rank" else None].max() < 3
+
+
+def own_rows_case(rows: int) -> tuple[PopulationEvaluator, SearchDistribution, EvaluationBatch]:
+    """Eight perturbations in pairs with so many rows in all."""
+    torch.manual_seed(0)
+    net = nn.Linear(IN, OUT).double()
+    return squared_error_case(net, normals(rows, 8, IN), normals(rows, 9, OUT), "tensor", True)
+
+
+def test_slopes_are_unbiased_where_each_perturbation_has_rows_of_its_own() -> None:
+    """U is the mean over all rows, whoever of the perturbations sees them."""
+    evaluator, distribution, batch = own_rows_case(16)
+    assert isinstance(batch.x, Tensor)
+    mean, log = distribution.mean.clone().requires_grad_(), distribution.scale.log().requires_grad_()
+    views = evaluator.problem.layout.views(mean)
+    spreads = evaluator.problem.layout.views(SearchDistribution(mean, log.exp(), distribution.groups).scales.square())
+    u = squares(batch.x @ views["weight"].T + views["bias"], batch.y).mean()
+    (u + (batch.x.square() @ spreads["weight"].T + spreads["bias"]).sum(-1).mean()).backward()
+    assert mean.grad is not None
+    assert log.grad is not None
+    estimator = weight_space(shaping=shaping.raw, own_rows=True).start(evaluator)
+    estimates = [estimator.estimate(distribution, generation, batch)[0] for generation in range(1500)]
+    table = torch.stack([torch.cat([s.by_mean, s.by_log_scale]) for s in estimates])
+    off = (table.mean(0) - torch.cat([mean.grad, log.grad])).abs() / (table.std(0) / len(table) ** 0.5)
+    assert off.max() < 3
+
+
+@pytest.mark.parametrize("measure", [None, squares, lambda output, y: squares(output, y).max()])
+def test_own_rows_that_are_the_same_for_all_are_no_own_rows(measure: Any) -> None:
+    evaluator, distribution, batch = own_rows_case(3)
+    assert isinstance(batch.x, Tensor)
+    by_row = measure in (None, squares)
+    evaluator = replace(evaluator, objective=Objective(measure), by_row=by_row)
+    repeated = EvaluationBatch(batch.x.repeat(8, 1), batch.y.repeat(8, 1), {})
+    for vectorized in (True, False):
+        one, own = (
+            weight_space(own_rows=own_rows)
+            .start(replace(evaluator, vectorized=vectorized))
+            .estimate(distribution, 5, rows)
+            for own_rows, rows in ((False, batch), (True, repeated))
+        )
+        torch.testing.assert_close(own[1:], one[1:])
+        torch.testing.assert_close(own[0].by_mean, one[0].by_mean)
+
+
+def test_rows_that_cannot_be_divided_are_refused() -> None:
+    evaluator, distribution, batch = own_rows_case(12)
+    with pytest.raises(BadInput, match="8 perturbations is to have rows of its own, and the batch has 12"):
+        weight_space(own_rows=True).start(evaluator).estimate(distribution, 0, batch)
 
 
 @pytest.mark.parametrize("estimator", [local_noise(), weight_space(shaping=shaping.raw)], ids=["local", "weight space"])
@@ -397,6 +469,16 @@ def test_utilities_are_those_of_natural_evolution_strategies() -> None:
     top = [max(0.0, math.log(count / 2 + 1) - math.log(k)) for k in range(1, count + 1)]
     expected = torch.tensor([1 - count * u / sum(top) for u in top])
     torch.testing.assert_close(shaping.utilities(torch.arange(6.0)), expected)
+
+
+@pytest.mark.parametrize("shaped", SHAPINGS.values(), ids=SHAPINGS.keys())
+def test_only_utilities_tell_the_best_apart_from_the_worst(shaped: Shaping) -> None:
+    values = normals(9)[:, 0]
+    turned = {shaping.utilities: shaping.utilities_of_worst, shaping.utilities_of_worst: shaping.utilities}
+    torch.testing.assert_close(-shaped(-values), turned.get(shaped, shaped)(values))
+    worst_half = shaping.utilities_of_worst(values)[values.argsort(descending=True)[:4]]
+    assert bool((worst_half.diff() < 0).all())
+    assert len(shaping.utilities_of_worst(values)[values.argsort()[:4]].unique()) == 1
 
 
 @pytest.mark.parametrize("shaped", SHAPINGS.values(), ids=SHAPINGS.keys())

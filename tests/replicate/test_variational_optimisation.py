@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 
+from doxa.search import Search
 from doxa.search.functions import himmelblau as function
-from doxa_replicate.variational_optimisation.functions import discretised_sinc, two_wells
+from doxa_replicate.variational_optimisation.functions import discretised_sinc, drawn, two_wells
 from doxa_replicate.variational_optimisation.functions.estimates import (
     SECTION_POINT,
     exact_variances,
@@ -23,7 +25,7 @@ from doxa_replicate.variational_optimisation.functions.smoothed_gradient import 
     himmelblau_gradient,
     laplacian_slope,
 )
-from doxa_replicate.variational_optimisation.himmelblau import searches
+from doxa_replicate.variational_optimisation.himmelblau import as_run, searches
 from doxa_replicate.variational_optimisation.himmelblau.searches import SearchRates
 from doxa_replicate.variational_optimisation.nets import minibatch_variance
 
@@ -39,6 +41,35 @@ def test_the_expected_value_is_that_of_draws(module: object, mean: float, scale:
     values = f(mean + scale * normals(400_000)).flatten()
     exact = module.expected(torch.tensor(mean).double(), torch.tensor(scale).double())  # type: ignore[attr-defined]
     assert abs(float(values.mean() - exact)) < 4 * float(values.std()) / math.sqrt(len(values))
+
+
+def test_the_author_s_functions_are_as_he_drew_them() -> None:
+    w = torch.linspace(-5, 5, 2001, dtype=torch.float64)
+    wells, steps = two_wells.parabolas(w), discretised_sinc.drawn_staircase(w)
+    assert float(wells.min()) == pytest.approx(-1.625)
+    assert float(w[wells.argmin()]) == pytest.approx(2.25)
+    wide = wells[w < 0.5]
+    assert float(wide.min()) == pytest.approx(-1.25)
+    assert float(w[wide.argmin()]) == pytest.approx(-2)
+    torch.testing.assert_close(5 * steps, (5 * steps).round())
+    assert float(steps.min()) == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("f", [two_wells.parabolas, discretised_sinc.drawn_staircase])
+def test_a_drawn_surface_is_the_mean_of_its_draws_and_f_at_no_scale(f: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    mean, scale = torch.linspace(-5, 5, 21, dtype=torch.float64), torch.tensor([0.0, 1.5]).double()
+    surface = drawn.drawn_surface(f, mean, scale, 20_000, 0)
+    torch.testing.assert_close(surface[0], f(mean))
+    values = f(mean[4] + 1.5 * normals(200_000))
+    assert abs(float(surface[1, 4] - values.mean())) < 4 * float(values.std()) / math.sqrt(20_000)
+
+
+def test_wells_part_where_the_best_mean_goes_over_for_good() -> None:
+    scale = torch.arange(5).double()
+    wide = torch.tensor([False, False, True, True, True])
+    assert two_wells.parting_scale(scale, wide, ~wide) == 2.0
+    assert two_wells.parting_scale(scale, torch.tensor([False, True, False, True, True]), ~wide) is None
+    assert two_wells.parting_scale(scale, torch.ones(5, dtype=torch.bool), ~wide) is None
 
 
 def test_slopes_by_hand_are_those_of_autograd() -> None:
@@ -79,6 +110,25 @@ def test_a_search_that_leaves_for_infinity_ends_there() -> None:
     assert math.isinf(diverged["end"])
     assert all(map(math.isfinite, diverged["f"]))
     assert len(diverged["path"]) == len(diverged["f"]) <= 150
+
+
+@pytest.mark.parametrize("gradient", as_run.AUTHORS)
+def test_a_step_as_run_is_the_author_s(gradient: str) -> None:
+    """mean −100 and β −10 times his sums over draws, of utilities that add up to nothing and count the worst."""
+    search = Search((1.0, -0.5), as_run.search_settings(gradient), 3)
+    search.coordinate.fill_(-0.4)
+    scale, mean, points = math.exp(-0.2), search.mean.clone(), search.ask()
+    values, epsilon, n = function(points), (points - mean) / scale, as_run.POPULATION
+    falling = torch.tensor([math.log(n / 2 + 1) - math.log(k) for k in range(1, n + 1)]).double().clamp_min(0)
+    shares = torch.zeros(n).double()
+    shares[values.argsort(descending=True)] = falling / falling.sum()
+    u = shares - 1 / n
+    length = scale if gradient == "natural" else 1 / scale
+    by_scale = (u @ (epsilon.square().sum(1) - 2)) / n
+    by_scale = {"fixed": 0 * by_scale, "plain": by_scale / 2, "natural": by_scale}[gradient]
+    search.tell(values)
+    torch.testing.assert_close(search.mean, mean - 100 * length * (u @ epsilon) / n)
+    torch.testing.assert_close(search.coordinate, -0.4 - 10 * by_scale[None])
 
 
 def test_the_level_that_is_reached_is_no_lucky_step() -> None:

@@ -142,7 +142,18 @@ def test_a_score_of_all_rows_can_be_maximised() -> None:
     assert history[-1]["objective"] > history[0]["objective"] + 0.1
 
 
-@pytest.mark.parametrize("per", ["weight", "layer", "network"])
+def test_a_net_learns_where_each_perturbation_has_rows_of_its_own() -> None:
+    net = nn.Sequential(nn.Linear(2, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 2))
+    learner = search.learner(search.weight_space(own_rows=True), size=24, scale=0.1, per="tensor", scale_rate=0.1)
+    belief = fit_search(net, rings(240), learner, epochs=60, batch_size=240)
+    history = belief.record.history
+    assert history[-1]["nll"] < 0.9 * history[0]["nll"]
+    assert belief.posterior.scale.unique().numel() == 4  # weights and biases of two layers; BatchNorm's are no beliefs
+    with pytest.raises(doxa.BadInput, match="each of 24 perturbations is to have rows of its own"):
+        fit_search(net, rings(240), learner, epochs=1, batch_size=100)
+
+
+@pytest.mark.parametrize("per", ["weight", "tensor", "layer", "network"])
 @pytest.mark.parametrize("estimator", [search.local(), search.weight_space()], ids=["local", "weight space"])
 def test_scales_are_adapted_where_they_are_asked_to_be(per: str, estimator: Any) -> None:
     for rate, moves in ((0.0, False), (0.3, True)):
@@ -255,7 +266,7 @@ def row_by_rank(output: Tensor, y: Tensor) -> Tensor:
         (lambda: search.learner(search.low_rank(), per="weight"), "leave scales as they are"),
         (lambda: search.learner(search.low_rank(0)), "rank must be at least 1"),
         (lambda: search.learner("local"), "one of doxa.search"),
-        (lambda: search.learner(per="tensor"), 'per must be "weight"'),
+        (lambda: search.learner(per="row"), 'per must be "weight", "tensor"'),
         (lambda: search.learner(search.weight_space(), size=7), "in pairs"),
         (lambda: search.learner(scale=0.0), "scale must be a positive"),
         (lambda: search.learner(scale_rate="slow"), "scale_rate must be a finite number from 0 up"),

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import doxa
 from doxa import search
-from doxa.search.sensitivity import s_abs, s_sum, safe_factors
+from doxa.search.sensitivity import s_abs, s_sum, safe_factors, safe_factors_by_tensor
 from doxa.weights.layout import call, lay_out
 
 
@@ -48,6 +48,18 @@ def test_rescaled_perturbations_are_as_long_and_have_a_floor() -> None:
     assert bool((factors.diff() < 0).all())
 
 
+def test_each_tensor_s_perturbations_are_as_long_as_before_and_plain_where_all_weights_are_alike() -> None:
+    _, layout, flat, x, forward = small_net()
+    torch.testing.assert_close(safe_factors_by_tensor(torch.ones_like(flat), layout), torch.ones_like(flat))
+    sensitivity = s_sum(forward, layout, flat, x)
+    factors = safe_factors_by_tensor(sensitivity, layout)
+    for slot in layout.slots:
+        torch.testing.assert_close(factors[slot.span].square().mean(), torch.ones((), dtype=flat.dtype))
+        torch.testing.assert_close(factors[slot.span].argsort(), sensitivity[slot.span].argsort(descending=True))
+        assert float(factors[slot.span].max() / factors[slot.span].min()) <= 100 + 1e-9
+    assert safe_factors_by_tensor(torch.zeros_like(flat), layout).isfinite().all()
+
+
 @pytest.mark.parametrize("kind", [s_sum, s_abs])
 def test_they_move_the_outputs_less_than_others_of_the_same_length(kind: Any) -> None:
     _, layout, flat, x, forward = small_net()
@@ -64,7 +76,7 @@ def test_they_move_the_outputs_less_than_others_of_the_same_length(kind: Any) ->
     assert divergence(rescaled) < divergence(epsilon)
 
 
-@pytest.mark.parametrize("kind", ["sum", "abs"])
+@pytest.mark.parametrize("kind", ["sum", "abs", "sum_by_tensor"])
 @pytest.mark.parametrize("estimator", [search.local(), search.weight_space()], ids=["local", "weight space"])
 def test_a_net_learns_by_them(kind: str, estimator: Any) -> None:
     x = torch.randn(96, 2, generator=torch.Generator().manual_seed(0))
@@ -85,7 +97,7 @@ def test_a_net_learns_by_them(kind: str, estimator: Any) -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(doxa.BadInput, match='"sum" or "abs"'):
+    with pytest.raises(doxa.BadInput, match='"sum", "abs" or "sum_by_tensor"'):
         search.learner(sensitivity="max")
     with pytest.raises(doxa.BadInput, match="leave scales as they are"):
         search.learner(search.low_rank(), sensitivity="sum")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from doxa.moved.names import renamed
 from doxa.search import engines, episodes, functions, shaping
 from doxa.search.ask_tell import Search
-from doxa.search.distribution.coordinates import log_scale, variance
+from doxa.search.distribution.coordinates import log_scale, log_variance, variance
 from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes, scores
 from doxa.search.distribution.gradients import Natural as natural_within
 from doxa.search.distribution.gradients import natural, plain
@@ -44,6 +44,7 @@ __all__ = [
     "load_policy",
     "local",
     "log_scale",
+    "log_variance",
     "low_rank",
     "maximise",
     "minimise",

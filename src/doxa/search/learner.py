@@ -30,10 +30,10 @@ class VariationalOptimisation:
 
     `minimise` or `maximise` is any measure of outputs and targets, a number a row or one for all; without one it is the
     likelihood's −log p(y | output). N is `size` perturbations a step, around scales that start at `scale`, one `per`
-    weight, layer or network; `scale_rate` times the learning rate is that of the scales, and at 0 they stay as they
-    are. `decay` draws the mean towards zero: by lr · decay a step of Adam's, as a term of the gradient with others.
-    With a `sensitivity`, "sum" or "abs", weights that move the outputs much are perturbed little. `engine`, one of
-    doxa.search.engines, says who evaluates. What was searched becomes the belief.
+    weight, tensor, layer or network; `scale_rate` times the learning rate is that of the scales, and at 0 they stay as
+    they are. `decay` draws the mean towards zero: by lr · decay a step of Adam's, as a term of the gradient with
+    others. With a `sensitivity`, "sum", "abs" or "sum_by_tensor", weights that move the outputs much are perturbed
+    little. `engine`, one of doxa.search.engines, says who evaluates. What was searched becomes the belief.
     Staines & Barber (2013), Optimization by variational bounding; Wierstra et al. (2014), Natural evolution strategies.
     """
 
@@ -59,8 +59,8 @@ class VariationalOptimisation:
         require_positive("scale", self.scale)
         if self.minimise is not None and self.maximise is not None:
             raise BadInput("give minimise or maximise, not both")
-        if self.per not in ("weight", "layer", "network"):
-            raise BadInput(f'per must be "weight", "layer" or "network"; got {self.per!r}')
+        if self.per not in ("weight", "tensor", "layer", "network"):
+            raise BadInput(f'per must be "weight", "tensor", "layer" or "network"; got {self.per!r}')
         require_measure("minimise", self.minimise)
         require_measure("maximise", self.maximise)
         require_from_zero("scale_rate", self.scale_rate)
@@ -72,9 +72,9 @@ class VariationalOptimisation:
         require_shaping(getattr(self.estimator, "shaping", raw))
         resolve_engine(self.engine)
         if self.sensitivity is not None and self.sensitivity not in sensitivity.TABLE:
-            raise BadInput(f'sensitivity must be "sum" or "abs", or None; got {self.sensitivity!r}')
+            raise BadInput(f'sensitivity must be "sum", "abs" or "sum_by_tensor", or None; got {self.sensitivity!r}')
         if self.estimator.name == "low_rank" and (self.per == "weight" or self.scale_rate or self.sensitivity):
-            raise BadInput("low-rank perturbations leave scales as they are, one per layer or network")
+            raise BadInput("low-rank perturbations leave scales as they are, one per tensor, layer or network")
 
     @property
     def objective(self) -> Objective:

@@ -13,6 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._pytree import tree_map
 
 from doxa.contracts import Inputs, Problem
+from doxa.errors import BadInput
 from doxa.random.keys import reseed
 from doxa.random.philox import Stream
 from doxa.search.objectives import Objective
@@ -86,9 +87,33 @@ class PopulationEvaluator:
         nll = -self.problem.likelihood.log_prob(outputs, y, per_perturbation)
         return Evaluation(self.objective.values(outputs, y, nll, self.by_row), nll.mean(1))
 
+    def evaluate_own_rows(self, outputs: Tensor, parameters: NamedTensors, y: Tensor) -> Evaluation:
+        """The same of perturbations that have rows of their own: outputs [n, b, ...] beside targets [n, b, ...]."""
+
+        def nll_of(output: Tensor, own: NamedTensors, targets: Tensor) -> Tensor:
+            single = {k: v[None, None] for k, v in own.items()}
+            return -self.problem.likelihood.log_prob(output[None], targets, single)[0]
+
+        nll = torch.vmap(nll_of)(outputs, dict(parameters), y)
+        values = nll
+        if self.objective.measure is not None:
+            each = zip(outputs, y, nll, strict=True)
+            values = torch.stack([self.objective.values(o[None], t, loss[None], self.by_row)[0] for o, t, loss in each])
+        return Evaluation(values, nll.mean(1))
+
     def row_means(self, values: Tensor) -> Tensor:
         """One value a perturbation [n]."""
         return values.mean(1) if self.by_row else values
+
+
+def rows_each(rows: int, perturbations: int) -> int:
+    """How many rows each perturbation has to itself."""
+    if rows % perturbations:
+        raise BadInput(
+            f"each of {perturbations} perturbations is to have rows of its own, and the batch has {rows} rows: give a "
+            f"multiple of {perturbations}, as with batch_size={perturbations * max(1, round(rows / perturbations))}"
+        )
+    return rows // perturbations
 
 
 @contextmanager

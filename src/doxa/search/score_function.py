@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from doxa.contracts import Batch, Estimate, Inputs, Posterior, Problem
-from doxa.data.rows import net_rows
+from doxa.data.rows import net_rows, take_rows
 from doxa.engine.context import StepContext
 from doxa.engine.contracts import SCALES, Beliefs, Parameter, Recipe, State
 from doxa.engine.recipes import GradientRows
@@ -23,7 +24,7 @@ from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes, 
 from doxa.search.engines.contract import Engine, Evaluate, EvaluationAtState, Exchange
 from doxa.search.engines.in_process import evaluate_in_process
 from doxa.search.perturbations.population import make_population
-from doxa.search.population_evaluator import EvaluationBatch, PopulationEvaluator, frozen_batch_norms
+from doxa.search.population_evaluator import EvaluationBatch, PopulationEvaluator, frozen_batch_norms, rows_each
 from doxa.weights.batch_norm import has_batch_norm
 from doxa.weights.layout import call
 
@@ -154,11 +155,12 @@ class ScoreFunction:
         ):  # what layers draw by themselves belongs to the step, whoever takes it
             reseed((int(context.stream.seeds[net]), int(context.stream.step), "middle"), self.mean.device)
         distribution, buffers = self.distribution(net), {name: b[net].clone() for name, b in self.buffers.items()}
-        if self.norms:  # the running statistics are those of the net in the middle
-            call(self.problem.net, self.problem.layout.weights(distribution.mean), buffers, x)
         evaluation_batch = EvaluationBatch(x, y, buffers)
-        distribution = self._rescale_by_sensitivity(net, distribution, evaluation_batch)
-        estimator = self._estimator(net, distribution, evaluation_batch)
+        middle = self._middle_batch(net, evaluation_batch)
+        if self.norms:  # the running statistics are those of the net in the middle
+            call(self.problem.net, self.problem.layout.weights(distribution.mean), buffers, middle.x)
+        distribution = self._rescale_by_sensitivity(net, distribution, middle)
+        estimator = self._estimator(net, distribution, middle)
         # Nets of a fleet have generations of their own, one after the other.
         number = int(context.stream.step) * self.nets + net
         slopes, values, nll = estimator.estimate(
@@ -170,6 +172,14 @@ class ScoreFunction:
             **slopes.norms(),
         }
         return GenerationResult(distribution, slopes, buffers, _finite_mean(nll), metrics)
+
+    def _middle_batch(self, net: int, batch: EvaluationBatch) -> EvaluationBatch:
+        """What the net in the middle sees: as many rows as each perturbation, the first ones."""
+        learner = self.fleet[net]
+        if not getattr(learner.estimator, "own_rows", False):
+            return batch
+        rows = slice(0, rows_each(len(batch.y), learner.size))
+        return EvaluationBatch(take_rows(batch.x, rows), batch.y[rows], batch.buffers)
 
     def _rescale_by_sensitivity(
         self, net: int, distribution: SearchDistribution, batch: EvaluationBatch
@@ -183,8 +193,8 @@ class ScoreFunction:
             with frozen_batch_norms(self.problem.net):
                 return call(self.problem.net, weights, dict(batch.buffers), x)
 
-        sensitivities = sensitivity.TABLE[kind](forward, self.problem.layout, distribution.mean, batch.x)
-        return replace(distribution, relative=sensitivity.safe_factors(sensitivities))
+        factors = sensitivity.TABLE[kind](forward, self.problem.layout, distribution.mean, batch.x)
+        return replace(distribution, relative=factors)
 
     def _numbered_exchange(self, number: int, net: int, distribution: SearchDistribution) -> Exchange:
         search_state = distribution.mean, distribution.scale, self.populations[net].seeds
@@ -303,8 +313,8 @@ class SearchBeliefs:
 
 
 def _random_groups(groups: tuple[int, ...], random: int) -> tuple[int, ...]:
-    """The groups of the random weights: all but the last, where point estimates have one."""
-    return groups if sum(groups) == random else groups[:-1]
+    """The groups of the random weights, which come first; point estimates have one, or one for each tensor."""
+    return tuple(group for group, upto in zip(groups, accumulate(groups), strict=True) if upto <= random)
 
 
 def _finite_mean(values: Tensor) -> Tensor:

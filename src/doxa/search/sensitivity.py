@@ -14,6 +14,7 @@ from doxa.data.rows import row_count, take_rows
 from doxa.weights.layout import Layout
 
 FLOOR = 1e-3  # of the root mean square: what moves nothing would otherwise be moved without bound
+LEAST_OF_LARGEST = 1e-2  # of the largest sensitivity: the least that counts where tensors are rescaled by themselves
 MAX_SLOPE_NUMBERS = 1 << 26  # numbers of slopes of single rows that are held at a time
 
 # A net's outputs [B, ...] with given weights.
@@ -94,4 +95,31 @@ def safe_factors(sensitivity: Tensor) -> Tensor:
     return factors / factors.square().mean().sqrt()
 
 
-TABLE = {"sum": s_sum, "abs": s_abs}
+def safe_factors_by_tensor(sensitivity: Tensor, layout: Layout) -> Tensor:
+    """The same for each tensor by itself [P], with sensitivities of no less than a hundredth of the largest of all.
+
+    ε_safe = c_t ε / min(max(s / max s, 0.01), 1), with E‖ε_safe‖² = E‖ε‖² in every tensor t
+
+    So a tensor's scale says how far its weights are moved, whatever other tensors do to the outputs.
+    """
+    largest = sensitivity.max().clamp_min(torch.finfo(sensitivity.dtype).tiny)
+    factors = (sensitivity / largest).clamp(LEAST_OF_LARGEST, 1).reciprocal()
+    for slot in layout.slots:
+        factors[slot.span] /= factors[slot.span].square().mean().sqrt()
+    return factors
+
+
+def _sum_factors(forward: Forward, layout: Layout, flat: Tensor, x: Inputs) -> Tensor:
+    return safe_factors(s_sum(forward, layout, flat, x))
+
+
+def _abs_factors(forward: Forward, layout: Layout, flat: Tensor, x: Inputs) -> Tensor:
+    return safe_factors(s_abs(forward, layout, flat, x))
+
+
+def _sum_factors_by_tensor(forward: Forward, layout: Layout, flat: Tensor, x: Inputs) -> Tensor:
+    return safe_factors_by_tensor(s_sum(forward, layout, flat, x), layout)
+
+
+# What is asked for by name: factors of perturbations [P].
+TABLE = {"sum": _sum_factors, "abs": _abs_factors, "sum_by_tensor": _sum_factors_by_tensor}

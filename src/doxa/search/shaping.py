@@ -97,11 +97,23 @@ def utilities(values: Tensor) -> Tensor:
     return ((cumulative_weights[upto] - cumulative_weights[lower]) / (upto - lower)).to(values.dtype)
 
 
+def utilities_of_worst(values: Tensor) -> Tensor:
+    """The utilities of natural evolution strategies turned round: they tell the worst half apart, and the best not.
+
+    N u_k,  k = 1 for the worst
+
+    A search that goes by them moves away from what is bad. Every other shaping here is the same when turned round.
+    Wierstra et al. (2014), Natural evolution strategies.
+    """
+    return -utilities(-replace_nonfinite(values))
+
+
 TABLE: dict[str, Shaping] = {
     "raw": raw,
     "z_score": z_score,
     "centred_ranks": centred_ranks,
     "utilities": utilities,
+    "utilities_of_worst": utilities_of_worst,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import torch
 from torch import Tensor
@@ -79,9 +80,14 @@ def scores(distribution: SearchDistribution, epsilon: Tensor) -> tuple[Tensor, T
 
 
 def scale_groups(per: str, layout: Layout) -> tuple[int, ...] | None:
-    """How many weights share a scale, one `per` weight, layer or network; point estimates share one of their own."""
+    """How many weights share a scale, one `per` weight, tensor, layer or network.
+
+    Point estimates share one of their own, but where each tensor has one.
+    """
     if per == "weight":
         return None
+    if per == "tensor":
+        return tuple(prod(slot.shape) for slot in layout.slots)
     random = layout.weights_per_layer() if per == "layer" else (layout.random,)
     point_weights = layout.size - layout.random
     return (*random, point_weights) if point_weights else random

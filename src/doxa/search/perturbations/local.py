@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -139,9 +141,17 @@ class LocalEstimator:
             )
         )
 
+    def _one_scale_per_map(self, distribution: SearchDistribution) -> bool:
+        """Whether all weights of each map share a scale, biases among them."""
+        if distribution.groups is None or not distribution.shared or not self.ungrouped:
+            return False
+        ends, group_by_module = [*accumulate(distribution.groups)], dict[str, int]()
+        groups = [(slot.module, bisect_right(ends, slot.start)) for slot in self.local_slots]
+        return all(group_by_module.setdefault(module, group) == group for module, group in groups)
+
     def _leaves(self, distribution: SearchDistribution) -> tuple[Leaf, Leaf]:
         layout = self.evaluator.problem.layout
-        one_scale_per_map = distribution.shared and self.ungrouped
+        one_scale_per_map = self._one_scale_per_map(distribution)
         means = {k: v.detach().requires_grad_() for k, v in layout.views(distribution.mean).items()}
         squares = {
             k: v.detach().requires_grad_(not one_scale_per_map)
@@ -162,7 +172,7 @@ class LocalEstimator:
         stream = Stream(evaluator.population.seeds[units], generation, streams.SEARCH_ROWS)
         whole_weights, parameters = self.whole_weights.points(distribution, generation, units)
         sites = noise_sites(self.uses, means, squares)
-        one_scale_per_map = distribution.shared and self.ungrouped
+        one_scale_per_map = self._one_scale_per_map(distribution)
         squared_scales = (
             {site.name: squares[site.name].detach().flatten()[0] for site in sites} if one_scale_per_map else None
         )

@@ -6,12 +6,21 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
+from doxa.contracts import Inputs
+from doxa.random.philox import Stream
 from doxa.search import shaping
 from doxa.search.distribution.gaussian import SearchDistribution, SearchSlopes
 from doxa.search.engines.contract import Exchange
 from doxa.search.engines.in_process import evaluate_in_process
-from doxa.search.population_evaluator import Evaluation, EvaluationBatch, NamedTensors, PopulationEvaluator
+from doxa.search.population_evaluator import (
+    Evaluation,
+    EvaluationBatch,
+    NamedTensors,
+    PopulationEvaluator,
+    rows_each,
+)
 from doxa.search.shaping import Shaping
 
 
@@ -22,6 +31,8 @@ class WeightSpace:
     ∂U/∂mean ≈ (1/N) Σ_n f(w_n) ε_n/scale,  w_n = mean + scale ∘ ε_n
 
     It asks nothing of net or objective. Its noise falls with the number of perturbations alone, not with that of rows.
+    With `own_rows` every perturbation is judged by rows of its own, the batch divided evenly among them, mirror images
+    too: what rows have in common no longer moves all values alike, and other rows are part of what they are ranked by.
     Rechenberg (1973), Evolutionsstrategie; Salimans et al. (2017), Evolution strategies as a scalable alternative to
     reinforcement learning.
     """
@@ -29,6 +40,7 @@ class WeightSpace:
     antithetic: bool = True
     shaping: Shaping = shaping.centred_ranks
     baseline: bool = False  # whether a weight is that of a value against all others'
+    own_rows: bool = False
 
     name = "weight_space"
 
@@ -53,16 +65,47 @@ class WeightSpaceEstimator:
         self, distribution: SearchDistribution, generation: int, units: slice, batch: EvaluationBatch
     ) -> Evaluation:
         """What the perturbations of some units come to [n]."""
+        points = self.points(distribution, generation, units)
+        layout, stream = self.evaluator.problem.layout, self.evaluator.population.stream(generation, units)
+        evaluate = self._on_own_rows if self.estimator.own_rows else self._on_all_rows
+        evaluation = evaluate(points, layout.parameters(points), units, batch, stream)
+        return Evaluation(self.evaluator.row_means(evaluation.values), evaluation.nll)
+
+    def points(self, distribution: SearchDistribution, generation: int, units: slice) -> Tensor:
+        """The weights of some units' nets [n, P]."""
         population = self.evaluator.population
-        points = population.points(distribution, population.noise(generation, units, distribution.mean))
-        layout, stream = self.evaluator.problem.layout, population.stream(generation, units)
+        return population.points(distribution, population.noise(generation, units, distribution.mean))
+
+    def slopes(self, distribution: SearchDistribution, generation: int, weights: Tensor) -> SearchSlopes:
+        """What weights [N] of all perturbations say of the slopes."""
+        return self.evaluator.population.slopes(distribution, generation, weights)
+
+    def _on_all_rows(
+        self, points: Tensor, parameters: NamedTensors, units: slice, batch: EvaluationBatch, stream: Stream
+    ) -> Evaluation:
+        layout = self.evaluator.problem.layout
 
         def forward(flat: Tensor, buffers: NamedTensors) -> Tensor:
             return self.evaluator.forward(layout.weights(flat), buffers, batch.x)
 
         outputs = self.evaluator.map_perturbations(forward, points, batch, stream)
-        evaluation = self.evaluator.evaluate(outputs, layout.parameters(points), batch.y)
-        return Evaluation(self.evaluator.row_means(evaluation.values), evaluation.nll)
+        return self.evaluator.evaluate(outputs, parameters, batch.y)
+
+    def _on_own_rows(
+        self, points: Tensor, parameters: NamedTensors, units: slice, batch: EvaluationBatch, stream: Stream
+    ) -> Evaluation:
+        population, layout = self.evaluator.population, self.evaluator.problem.layout
+        each, place = rows_each(len(batch.y), population.size), population.perturbation_slice(units)
+        x, y = (
+            tree_map(lambda t: t[place.start * each : place.stop * each].unflatten(0, (-1, each)), rows)
+            for rows in (batch.x, batch.y)
+        )
+
+        def forward(net: tuple[Tensor, Inputs], buffers: NamedTensors) -> Tensor:
+            return self.evaluator.forward(layout.weights(net[0]), buffers, net[1])
+
+        outputs = self.evaluator.map_perturbations(forward, (points, x), batch, stream)
+        return self.evaluator.evaluate_own_rows(outputs, parameters, y)
 
     @torch.no_grad()
     def estimate(
@@ -80,4 +123,4 @@ class WeightSpaceEstimator:
         )
         table, arrival_mask = population.gather_arrived(parts, blocks)
         weights = population.weigh_arrived(table[:, 0], arrival_mask, settings.shaping, settings.baseline)
-        return population.slopes(distribution, generation, weights), table[:, 0], table[:, 1]
+        return self.slopes(distribution, generation, weights), table[:, 0], table[:, 1]

@@ -14,6 +14,7 @@ from doxa_replicate.show import Chart, ChartLine, Contours, Dots, ResultTable
 from doxa_replicate.variational_optimisation.himmelblau.searches import final_values
 
 SHOWN_PATHS, STEPS_BETWEEN_POINTS = 3, 2  # paths on the contours, and steps between the points that are kept
+DRAWN_BELOW = 1e30  # searches on their way to infinity
 LIMIT, GRID_CELLS = 5.0, 80
 LEVELS = (0.0, 2.0, 10.0, 30.0, 70.0, 130.0, 200.0, 350.0, 600.0, 2000.0)
 
@@ -23,10 +24,14 @@ def chart_numbers(searches_record: Mapping[str, Any]) -> dict[str, Any]:
     records = searches_record["seeds"]
     longest = max(len(record["f"]) for record in records)
     steps = list(range(0, longest, STEPS_BETWEEN_POINTS))
+    choice = (
+        {"rates": searches_record["rates"], "choice": searches_record["table"]} if "table" in searches_record else {}
+    )
     return {
-        "rates": searches_record["rates"],
-        "choice": searches_record["table"],
+        **choice,
         "ends": final_values(searches_record),
+        "lowest": [min(record["f"]) for record in records],
+        "last_scales": [record["last_scale"] for record in records],
         "steps": steps,
         "paths": [record["path"] for record in records[:SHOWN_PATHS]],
         "f": [[_value_at(record["f"], k) for k in steps] for record in records],
@@ -45,7 +50,7 @@ def _median_of_running(values: Sequence[float | None]) -> float | None:
     return median(running) if 2 * len(running) >= len(values) else None
 
 
-def path_chart(numbers: Mapping[str, Any]) -> Chart:
+def path_chart(numbers: Mapping[str, Any], column: str) -> Chart:
     grid = torch.linspace(-LIMIT, LIMIT, GRID_CELLS + 1, dtype=torch.float64)
     height = himmelblau(torch.stack(torch.meshgrid(grid, grid, indexing="xy"), -1))
     lines = [
@@ -53,7 +58,7 @@ def path_chart(numbers: Mapping[str, Any]) -> Chart:
     ]
     x, y = ([point[k] for point in himmelblau.minima] for k in range(2))
     return Chart(
-        "Paths of the mean",
+        f"Paths of the mean, {column}",
         "From the middle, over lines of equal f: the more ink, the higher. Dots are the four minima, where f is 0.",
         "x",
         "y",
@@ -65,20 +70,27 @@ def path_chart(numbers: Mapping[str, Any]) -> Chart:
     )
 
 
-def value_chart(numbers: Mapping[str, Any], caption: str, limits: tuple[float, float] = (1e-4, 1e3)) -> Chart:
+def value_chart(
+    numbers: Mapping[str, Any], column: str, caption: str, limits: tuple[float, float] = (1e-4, 1e3)
+) -> Chart:
     """f at the mean: every seed, and their median."""
     steps = numbers["steps"]
-    middle = [_median_of_running([values[k] for values in numbers["f"]]) for k in range(len(steps))]
+    seeds = [[None if v is None or v > DRAWN_BELOW else v for v in values] for values in numbers["f"]]
+    middle = [_median_of_running([values[k] for values in seeds]) for k in range(len(steps))]
     lines = [ChartLine("median", steps, middle)]
-    lines += [ChartLine(f"seed {k}", steps, values, faint=True, like="median") for k, values in enumerate(numbers["f"])]
-    return Chart("f at the mean, each seed and the median", caption, "step", "f", lines, y_limits=limits, log_y=True)
+    lines += [ChartLine(f"seed {k}", steps, values, faint=True, like="median") for k, values in enumerate(seeds)]
+    title = f"f at the mean, each seed and the median, {column}"
+    return Chart(title, caption, "step", "f", lines, y_limits=limits, log_y=True)
 
 
-def scale_chart(numbers: Mapping[str, Any], caption: str, limits: tuple[float, float] | None = None) -> Chart:
+def scale_chart(
+    numbers: Mapping[str, Any], column: str, caption: str, limits: tuple[float, float] | None = None
+) -> Chart:
     """σ and the norm of ∂U/∂mean, of the first search."""
     steps = range(len(numbers["scale"]))
     lines = [ChartLine("σ", steps, numbers["scale"]), ChartLine("‖∂U/∂μ‖", steps, numbers["gradient"])]
-    return Chart("σ and the gradient by the mean, seed 0", caption, "step", "", lines, y_limits=limits, log_y=True)
+    title = f"σ and the gradient by the mean, seed 0, {column}"
+    return Chart(title, caption, "step", "", lines, y_limits=limits, log_y=True)
 
 
 def choice_table(numbers: Mapping[str, Any]) -> ResultTable:
@@ -89,7 +101,7 @@ def choice_table(numbers: Mapping[str, Any]) -> ResultTable:
         cells = [f"{row['mean']:g}", f"{row['scale']:g}", *(format_value(row[key]) for key in ("reached", "end"))]
         rows.append([f"**{cell}**" if chosen else cell for cell in cells])
     return ResultTable(
-        "Rates, by the lowest level that f stays at for twenty steps; the chosen ones bold",
+        "Rates as written, by the lowest level that f stays at for twenty steps; the chosen ones bold",
         ("rate of the mean", "of the variance", "lowest level", "f at the end"),
         rows[:8],
         text_columns=0,

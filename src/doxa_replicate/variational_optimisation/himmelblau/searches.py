@@ -1,11 +1,11 @@
-"""What the three searches of Himmelblau's function have in common: how they run, at which rates, and how they end."""
+"""What the three searches of Himmelblau's function have in common as they are written: rates, and how they end."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import torch
@@ -49,7 +49,7 @@ def run_size(options: ReplicationOptions) -> HimmelblauSize:
 
 
 def seeds(options: ReplicationOptions) -> list[int]:
-    return options.seed_list(2, 10)
+    return options.seed_list(2, 20)
 
 
 def common_settings(options: ReplicationOptions) -> dict[str, Any]:
@@ -57,14 +57,10 @@ def common_settings(options: ReplicationOptions) -> dict[str, Any]:
     return {"start": START, "scale": SCALE, "population": POPULATION, **asdict(size)}
 
 
-@torch.no_grad()
 def run_search(
     gradient: str, rates: SearchRates, seed: int, steps: int, scale: float = SCALE, coordinate: Coordinate = variance
 ) -> dict[str, Any]:
-    """A path of means with f there, and the σ and the norm of ∂U/∂mean of each step; short where all became infinite.
-
-    The variance is the coordinate, all values count as they are and all draws are independent, as in the document.
-    """
+    """A search as it is written: values count as they are, draws are independent, the variance is the coordinate."""
     search_settings = Settings(
         scale=scale,
         per="network",
@@ -76,6 +72,12 @@ def run_search(
         lr=rates.mean,
         scale_lr=rates.scale,
     )
+    return follow(search_settings, seed, steps)
+
+
+@torch.no_grad()
+def follow(search_settings: Settings, seed: int, steps: int) -> dict[str, Any]:
+    """A path of means with f there, and σ and the norm of ∂U/∂mean by step; short where all became infinite."""
     under_way = Search(START, search_settings, seed)
     path, f, step_metrics = [under_way.mean.tolist()], [float(himmelblau(under_way.mean))], []
     for _ in range(steps):
@@ -93,6 +95,7 @@ def run_search(
         "f": f,
         "scale": [row["scale"] for row in step_metrics],
         "gradient": [row["gradient"] for row in step_metrics],
+        "last_scale": float(under_way.distribution.scale),
         "end": f[-1] if len(f) > steps else math.inf,
     }
 
@@ -161,6 +164,15 @@ def final_values(searches_record: Mapping[str, Any]) -> list[float]:
 
 def _end_or_infinity(value: float | None) -> float:
     return math.inf if value is None else value  # JSON knows no infinity
+
+
+def log_gradient_growth(searches_record: Mapping[str, Any]) -> list[float]:
+    """log ‖∂U/∂mean‖, its mean over the last twenty steps less that of the first; for each seed.
+
+    Steps whose norm is no number, or nothing, do not count.
+    """
+    logs = [[math.log(norm) for norm in record["gradient"] if norm] for record in searches_record["seeds"]]
+    return [mean(values[-LEVEL_STEPS:]) - values[0] for values in logs]
 
 
 def gradient_growth(searches_record: Mapping[str, Any]) -> list[float]:

@@ -10,9 +10,11 @@ from torch import Tensor
 
 from doxa.search.distribution.coordinates import Coordinate
 from doxa.search.distribution.gradients import natural
+from doxa_replicate.columns import AS_RUN, AS_WRITTEN, columns
 from doxa_replicate.contract import Artefact, Numbers, ReplicationOptions
 from doxa_replicate.over_seeds import format_with_error, mean, summary
 from doxa_replicate.show import Chart, ChartLine, PageElement, ResultTable
+from doxa_replicate.variational_optimisation.nets.as_run import searches as as_run
 from doxa_replicate.variational_optimisation.nets.followed import (
     ADAPTED_SCALE,
     FIXED_SCALE,
@@ -27,6 +29,12 @@ from doxa_replicate.variational_optimisation.nets.followed import (
 )
 
 SCALE_FLOOR = SCALE / 2
+AUTHORS_ACCURACY = {
+    as_run.FIXED: "97.75",
+    as_run.ONE: "97.9",
+    as_run.BY_TENSOR: "97.8",
+    as_run.BY_WEIGHT: "97.8",
+}
 
 
 def _not_below(c: Tensor) -> Tensor:
@@ -47,19 +55,33 @@ ADAPTATIONS = {
 
 
 def run(options: ReplicationOptions) -> Numbers:
-    seeds = options.seed_list(1, 3)
+    return {
+        "settings": {
+            AS_RUN: as_run.settings(options)
+            | {f"rate of log σ², {name}": asked.variance_rate for name, asked in as_run.ADAPTED.items()},
+            AS_WRITTEN: {
+                **common_settings(options),
+                "net": [784, *HIDDEN, 10],
+                "floor": SCALE_FLOOR,
+                "rate of natural steps": round(NATURAL_RATE, 6),
+            },
+        },
+        "seeds": as_run.seeds(options),
+        "columns": {AS_RUN: _column_as_run(options), AS_WRITTEN: _column_as_written(options)},
+    }
+
+
+def _column_as_run(options: ReplicationOptions) -> dict[str, Any]:
+    ways = {name: as_run.of_name(options, name) for name in as_run.ADAPTED}
+    return {"ways": {name: {k: v for k, v in way.items() if k != "scales"} for name, way in ways.items()}}
+
+
+def _column_as_written(options: ReplicationOptions) -> dict[str, Any]:
     records_by_way = {
-        name: [follow_search(options, name, adaptation, seed) for seed in seeds]
+        name: [follow_search(options, name, adaptation, seed) for seed in options.seed_list(1, 3)]
         for name, adaptation in ADAPTATIONS.items()
     }
     return {
-        "settings": {
-            **common_settings(options),
-            "net": [784, *HIDDEN, 10],
-            "floor": SCALE_FLOOR,
-            "rate of natural steps": round(NATURAL_RATE, 6),
-        },
-        "seeds": seeds,
         "ways": {
             name: {
                 "generation": records[0]["generation"],
@@ -73,35 +95,61 @@ def run(options: ReplicationOptions) -> Numbers:
 
 
 def show(result: Mapping[str, Any]) -> Sequence[PageElement]:
-    ways = result["numbers"]["ways"]
+    elements: list[PageElement] = []
+    for column, numbers in columns(result).items():
+        elements.append(_norms_chart(numbers["ways"], column))
+        elements.append((_table_as_run if column == AS_RUN else _table_as_written)(numbers["ways"]))
+    return elements
+
+
+def _norms_chart(ways: Mapping[str, Any], column: str) -> Chart:
+    return Chart(
+        f"Length of the mean, {column}",
+        "Weights grow where the variance falls, and where it runs away."
+        if column == AS_WRITTEN
+        else "By how many variances are adapted.",
+        "generation",
+        "‖μ‖",
+        [ChartLine(name, way["generation"], way["norm"]) for name, way in ways.items()],
+        log_y=True,
+    )
+
+
+def _table_as_run(ways: Mapping[str, Any]) -> ResultTable:
     rows = [
         [
             name,
-            f"{way_numbers['variance']['mean']:.2g}",
-            format_with_error(way_numbers["end"]["norm"], 1),
-            format_with_error(way_numbers["end"]["accuracy"], 2),
+            *(
+                as_run.format_end(way["end"][key], places)
+                for key, places in (("gradient", 2), ("norm", 1), ("accuracy", 2))
+            ),
+            AUTHORS_ACCURACY[name],
         ]
-        for name, way_numbers in ways.items()
+        for name, way in ways.items()
     ]
-    accuracies = {name: way_numbers["end"]["accuracy"]["mean"] for name, way_numbers in ways.items()}
+    headers = ("variances", "‖∇U‖", "‖μ‖", "accuracy %, test rows", "his")
+    return ResultTable("In the end, as run", headers, rows, caption="His are of single runs.")
+
+
+def _table_as_written(ways: Mapping[str, Any]) -> ResultTable:
+    rows = [
+        [
+            name,
+            f"{way['variance']['mean']:.2g}",
+            format_with_error(way["end"]["norm"], 1),
+            format_with_error(way["end"]["accuracy"], 2),
+        ]
+        for name, way in ways.items()
+    ]
+    accuracies = {name: way["end"]["accuracy"]["mean"] for name, way in ways.items()}
     accuracy_losses = {name: accuracies["fixed"] - value for name, value in accuracies.items() if name != "fixed"}
     losses_text = ", ".join(f"{round(loss, 1) + 0.0:.1f} ({name})" for name, loss in accuracy_losses.items())
-    return [
-        Chart(
-            "Length of the mean",
-            "Weights grow where the variance falls, and where it runs away.",
-            "generation",
-            "‖μ‖",
-            [ChartLine(name, way_numbers["generation"], way_numbers["norm"]) for name, way_numbers in ways.items()],
-            log_y=True,
-        ),
-        ResultTable(
-            "In the end",
-            ("variance", "σ², mean of all", "‖μ‖", "accuracy %, test rows"),
-            rows,
-            caption=f"Points of accuracy that an adapted variance costs beside a fixed one: {losses_text}.",
-        ),
-    ]
+    return ResultTable(
+        "In the end, as written",
+        ("variance", "σ², mean of all", "‖μ‖", "accuracy %, test rows"),
+        rows,
+        caption=f"Points of accuracy that an adapted variance costs beside a fixed one: {losses_text}.",
+    )
 
 
 ARTEFACT = Artefact(
@@ -113,14 +161,21 @@ ARTEFACT = Artefact(
     run=run,
     reference={
         "document": "log σ as parameter, a clamp or natural steps are proposed, and not tried; a variance for each "
-        "weight did not harm what was reached; no numbers"
+        "weight did not harm what was reached; no numbers",
+        "note": "after 3,000 iterations its author has 97.75 % with σ fixed, 97.9 % with one σ adapted, and 97.8 % "
+        "with one a tensor or a weight",
     },
     left_open=(
+        *as_run.SETTINGS_OPEN,
+        "what follows, of the column as written alone",
         "net, data and step as where one variance is adapted; all adapt log σ, so that none becomes negative",
         f"the clamp: no scale below {SCALE_FLOOR:g}, half of the start",
         "natural steps: the rate at which the mean's first steps are as long as the others', for mean and scales alike",
     ),
-    departures={"quick": ("3,000 rows, 60 generations of 20 perturbations",)},
-    durations=("some seconds", "half an hour"),
+    departures={
+        "quick": ("3,000 rows, few generations of few perturbations",),
+        "full": ("as run five seeds, where the author had one run of each",),
+    },
+    durations=("some seconds", "an hour and a half on a GPU, most of it shared"),
     show=show,
 )
