@@ -135,6 +135,8 @@ def test_more_draws_go_on_where_the_first_ended(tmp_path: Path) -> None:
         run(checkpoint=tmp_path, steps=4, resume=True)
     with pytest.raises(BadInput, match="data: "):
         run(checkpoint=tmp_path, data=(X, Y + 1), resume=True)
+    with pytest.raises(BadInput, match="ask for as many draws, or for more"):
+        run(checkpoint=tmp_path, draws=5, resume=True)
     with pytest.raises(BadInput, match="already holds a sampling"):
         run(checkpoint=tmp_path)
     with pytest.raises((BadInput, BrokenFile)):

@@ -133,7 +133,7 @@ def test_windows_lie_within_the_warm_up(warmup: int) -> None:
     assert ends == sorted(set(ends))
     assert all(length >= 25 for length in lengths)
     assert all(after >= 2 * before for before, after in pairwise(lengths))
-    assert not ends or ends[-1] == warmup - round(0.15 * warmup)
+    assert not ends or ends[-1] == warmup - round(0.3 * warmup)
 
 
 def test_trajectories_have_the_lengths_that_were_asked_for() -> None:

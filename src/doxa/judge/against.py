@@ -102,7 +102,7 @@ def _functions(draws: Draws) -> Functions:
         example = _labels_like(draws)
         to_probabilities, _ = probability_function(draws.likelihood, means, example)
         means = to_probabilities(means)
-    return Functions(means.double(), draws.weights)
+    return Functions(means.double().cpu(), None if draws.weights is None else draws.weights.cpu())
 
 
 def _labels_like(draws: Draws) -> Tensor:

@@ -121,7 +121,8 @@ def _effective_size(values: Tensor) -> Tensor:
     total = covariance[:, 0] + values.mean(2).var(1)
     correlation = 1 - (within[:, None] - covariance) / total[:, None]
     correlation[:, 0] = 1
-    pairs = correlation[:, : draws // 2 * 2].unflatten(1, (-1, 2)).sum(2)
+    lags = 2 * max(1, (draws - 3) // 2)  # the last of them are told by hardly any pair of states
+    pairs = correlation[:, :lags].unflatten(1, (-1, 2)).sum(2)
     positive = (pairs > 0).cumprod(1)
     time = 2 * (pairs.cummin(1).values * positive).sum(1) - 1
     # The first lag of the pair at which it stops still counts, where it is positive.

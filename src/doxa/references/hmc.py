@@ -17,10 +17,11 @@ from doxa.contracts import Likelihood, Prior, Record
 from doxa.data.rows import Inputs, row_count, take_rows
 from doxa.engine.checkpoint import BELIEF, Checkpointer, reserved
 from doxa.engine.driver import drive
+from doxa.engine.run import training_context
 from doxa.errors import require_whole
 from doxa.posteriors.samples import Samples
 from doxa.predict.belief import Belief
-from doxa.random.keys import isolated_rng, seed_of
+from doxa.random.keys import seed_of
 from doxa.references.diagnose import values_by_chain
 from doxa.references.diagnostics import FEWEST_DRAWS, ess_bulk, ess_tail, r_hat
 from doxa.references.energy import PosteriorEnergy
@@ -89,7 +90,8 @@ def hmc(
     with ExitStack() as stack:
         folder = None if checkpoint is None else Path(checkpoint)
         stack.enter_context(reserved(folder))
-        stack.enter_context(isolated_rng(question.y.device))
+        stack.enter_context(training_context(question.problem, question.y.device))
+        # The function that predicts is the one that is sampled.
         stack.enter_context(module_mode(question.problem.net, training=False))
         size = row_count(question.x) if rows is None else require_whole("rows", rows)
         sampling = Sampling(

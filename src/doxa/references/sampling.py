@@ -182,6 +182,11 @@ class Sampling:
         energies = tensors.get("energies", self.energy.new_empty(0, len(self.energy)))
         if type(done) is not int or done < 0 or type(header["gradients"]) is not int:
             raise ValueError(f"done is {done!r:.80}, not a number of trajectories")
+        if done > self.total:
+            raise BadInput(
+                f"{done - self.settings.warmup} trajectories were saved after the warm-up, more than draws="
+                f"{self.settings.draws} come to: ask for as many draws, or for more"
+            )
         expected = max(0, done - self.settings.warmup) // self.settings.thinning
         if kept.shape != (expected, *self.target.position.shape) or energies.shape != (expected, len(self.energy)):
             raise ValueError(f"draws have shape {tuple(kept.shape)}, of {expected} that were kept")
