@@ -131,7 +131,7 @@ def test_windows_lie_within_the_warm_up(warmup: int) -> None:
     starts = [round(0.15 * warmup), *ends[:-1]]
     lengths = [end - start for start, end in zip(starts, ends, strict=False)]
     assert ends == sorted(set(ends))
-    assert all(length >= 25 for length in lengths)
+    assert all(length >= 15 for length in lengths)
     assert all(after >= 2 * before for before, after in pairwise(lengths))
     assert not ends or ends[-1] == warmup - round(0.3 * warmup)
 

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from doxa.engine.states import restore
 
-FIRST_WINDOW = 25  # trajectories; each one after it is twice as long
+FIRST_WINDOW = 15  # trajectories; each one after it is twice as long
 
 
 def window_ends(warmup: int) -> list[int]:
     """Where the windows of a warm-up end, in which variances are taken: after 15 % of it, before its last 30 %.
 
-    The first 25 trajectories, then twice as many each time, the last window with what is left; none in a short warm-up.
+    The first 15 trajectories, then twice as many each time, the last window with what is left; none in a short warm-up.
     Carpenter et al. (2017), Stan: a probabilistic programming language.
     """
     start, stop = round(0.15 * warmup), warmup - round(0.3 * warmup)
