@@ -65,6 +65,22 @@ def test_conjugate_regression_is_exact() -> None:
     assert belief.record.settings["sampled"]["ess_bulk"] > 2000
 
 
+@pytest.mark.parametrize("prior", [priors.laplace(0.8), priors.student_t(3.0, 1.0)], ids=["laplace", "student"])
+def test_a_posterior_that_is_no_gaussian_has_the_moments_of_its_integrals(prior: Any) -> None:
+    """One weight, yes or no, priors with a kink or heavy tails: mean and mean square by quadrature."""
+    x, y = torch.linspace(-1, 2, 7)[:, None], torch.tensor([0.0, 1, 0, 1, 1, 1, 1])[:, None]
+    net = nn.Linear(1, 1, bias=False)
+    belief = run(net, (x, y), likelihood=likelihoods.bernoulli(), prior=prior, chains=64, draws=80, warmup=60, dtype=D)
+    w = torch.linspace(-15, 40, 20001, dtype=D)
+    log_p = torch.nn.functional.logsigmoid(w * (2 * y.double() - 1) * x.double()).sum(0) + prior.log_prob(w)
+    p = log_p.softmax(0)
+    draws = belief.posterior.rows.double().view(64, 80, 1)
+    for power in (1, 2):
+        values = draws**power
+        error = values.std() / ess_mean(values).sqrt()
+        assert abs(float(values.mean() - (p * w**power).sum())) < 4 * float(error)
+
+
 @pytest.mark.parametrize("rows", [20, 7])
 @pytest.mark.parametrize("name", ["gaussian", "categorical", "scale_mixture"])
 def test_the_energy_is_that_of_all_rows_and_the_prior(name: str, rows: int) -> None:
