@@ -120,9 +120,9 @@ def test_same_seed_same_bits_and_the_net_is_not_touched() -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("stop", [5, 17, 30, 43])
+@pytest.mark.parametrize("stop", [5, 27, 43])
 def test_resumed_equals_uninterrupted_to_the_bit(stop: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stopped before, between and after the windows of the warm-up, and among the draws."""
+    """Stopped before a window of the warm-up, at its end, and among the draws."""
     settings = {"warmup": 40, "draws": 6, "dtype": D}
     whole = run(**settings)
     advance = Sampling.advance

@@ -86,14 +86,14 @@ def hmc(
     settings = HMCSettings(draws, warmup, steps, jitter, acceptance, step_size, adapt_mass, thinning, seed)
     numbers, checkpoint_every = chain_numbers(chains), require_whole("checkpoint_every", checkpoint_every)
     question = build_question(net, data, likelihood, prior, numbers, settings.seed, start, dtype, device)
-    described = _describe(settings, question, numbers, likelihood, prior, start)
+    size = row_count(question.x) if rows is None else require_whole("rows", rows)
+    described = _describe(settings, question, numbers, likelihood, prior, start) | {"rows": size}
     with ExitStack() as stack:
         folder = None if checkpoint is None else Path(checkpoint)
         stack.enter_context(reserved(folder))
         stack.enter_context(training_context(question.problem, question.y.device))
         # The function that predicts is the one that is sampled.
         stack.enter_context(module_mode(question.problem.net, training=False))
-        size = row_count(question.x) if rows is None else require_whole("rows", rows)
         sampling = Sampling(
             PosteriorEnergy(question.problem, question.prior, question.x, question.y, size),
             settings,

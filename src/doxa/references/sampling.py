@@ -138,7 +138,7 @@ class Sampling:
             "energy": float(self.energy.mean()),
             "acceptance": float(acceptance.mean()),
             "step_size": float(self.step_size.median()),
-            "divergences": int(self.divergences.sum() + self.warmup_divergences.sum()),
+            "divergences": int(self.divergences.sum()),  # those of the warm-up are no fault
         }
         self.history.append(row)
         chains = len(self.energy)
