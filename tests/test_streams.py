@@ -70,6 +70,12 @@ SPACES = {
         *spans(streams.SEARCH_ACCEPT, 1, 1),
         *spans(streams.SEARCH_REFILL, 1, 1),
     ],
+    "a chain": [
+        *spans(streams.CHAIN_MOMENTUM, 1, 1),
+        *spans(streams.CHAIN_ACCEPT, 1, 1),
+        *spans(streams.CHAIN_TRIAL, 1, 1),
+    ],
+    "all chains": spans(streams.CHAIN_LENGTH, 1, 1),
     "a draw": [(streams.DRAW, 1 << 31)],
 }
 

@@ -18,6 +18,7 @@ from doxa import (
     posteriors,
     priors,
     rates,
+    references,
     search,
 )
 from doxa.contracts import Estimate
@@ -67,5 +68,6 @@ __all__ = [
     "predict",
     "priors",
     "rates",
+    "references",
     "search",
 ]

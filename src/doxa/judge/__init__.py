@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from doxa.judge import attacks
+from doxa.judge.against import against
 from doxa.judge.evidence import evidence
 from doxa.judge.free_energy import FreeEnergy, elbo, free_energy
 from doxa.judge.judgement import Judgement
@@ -19,6 +20,7 @@ from doxa.judge.metrics.predictive_density import gibbs_nll, lppd, lppd_bias, lp
 from doxa.judge.metrics.regression import coverage, rmse, width
 from doxa.judge.metrics.scores import brier, error, nll
 from doxa.judge.metrics.shift import auroc, fpr95
+from doxa.judge.metrics.wasserstein import wasserstein_2
 from doxa.judge.pruning import pruned_shares, pruning_curve, signal_to_noise_histogram, signal_to_noise_quantiles
 from doxa.judge.robustness import robustness
 from doxa.judge.verdict import judge
@@ -44,6 +46,8 @@ TABLE = {
     "interval": {"coverage": coverage},
     # (inside [B], outside [B']), scores that should be higher outside
     "shift": {"auroc": auroc, "fpr95": fpr95},
+    # (values [S, ...], others [S', ...]), draws of two distributions at each point: [...], 0 where they are one
+    "distance": {"wasserstein_2": wasserstein_2},
 }
 
 if not TYPE_CHECKING:  # a type checker shall report the old names
@@ -54,6 +58,7 @@ __all__ = [
     "FreeEnergy",
     "Judgement",
     "Reliability",
+    "against",
     "attacks",
     "auroc",
     "brier",
@@ -81,5 +86,6 @@ __all__ = [
     "robustness",
     "signal_to_noise_histogram",
     "signal_to_noise_quantiles",
+    "wasserstein_2",
     "width",
 ]

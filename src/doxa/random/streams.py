@@ -21,6 +21,10 @@ a perturbation  the generation   0                       SEARCH_WEIGHTS         
                                  3                       SEARCH_PROPOSE             new points
                                  4                       SEARCH_ACCEPT              which of them are taken
                                  5                       SEARCH_REFILL              points in the place of lost ones
+a chain of a     the trajectory  0                       CHAIN_MOMENTUM             the momentum that it sets out with
+  reference                      1                       CHAIN_ACCEPT               whether it goes where that leads
+                                 2                       CHAIN_TRIAL                momenta to find a step size with
+all its chains   the trajectory  0                       CHAIN_LENGTH               how many steps a trajectory has
 
 Nothing is drawn "next". A random number is a function of four things: a seed, a step, the number of a stream and an
 index within it. The seed is Philox's key; the rest is its counter of 128 bits, from low to high
@@ -64,6 +68,9 @@ begin a key. All keys:
 (…, g, "perturbation", n, "episode", k)         … of policy n, where each plays its own
 (seed, "trial", g, "episode", k)                … of the policy in the middle, on trial
 (seed, "play", "episode", k)                    … of a policy that has been found
+(seed, "chain", k)                              chain k of a reference
+(seed, "chain", k, "start")                     … where it begins: a fresh start of the net's layers
+(seed, "trajectories")                          what its chains have in common
 (seed, "folds")                                 which rows are held out together
 (seed, "member", k)                             the start of member k of an automatic committee
 (draws, "half sampling")                        halves of so many draws
@@ -116,3 +123,9 @@ SEARCH_KEEP = 2
 SEARCH_PROPOSE = 3
 SEARCH_ACCEPT = 4
 SEARCH_REFILL = 5
+
+# Trajectories of a reference, by the seeds of its chains; their lengths, by a seed that all chains share.
+CHAIN_MOMENTUM = 0
+CHAIN_ACCEPT = 1
+CHAIN_TRIAL = 2
+CHAIN_LENGTH = 0
