@@ -14,6 +14,10 @@ from doxa import likelihoods, posteriors
 from doxa.contracts import Record
 from doxa.errors import BadInput
 from doxa.judge import against
+from doxa.posteriors.delta import Delta
+from doxa.posteriors.mean_field import MeanField
+from doxa.posteriors.mixture import Mixture
+from doxa.posteriors.particles import Particles
 from doxa.predict.belief import Belief
 from doxa.weights.layout import lay_out
 
@@ -93,6 +97,32 @@ def test_errors_tell_how_far_scores_move() -> None:
         assert float(spread) == pytest.approx(float(claimed), rel=0.35), name
 
 
+def test_errors_of_a_mixture_are_not_how_far_its_members_lie_apart() -> None:
+    """Two members that are sure of opposite classes: their mean hardly moves from one lot of draws to the next."""
+    categorical = likelihoods.categorical()
+    net = nn.Linear(2, 2, bias=False)
+    layout, _ = lay_out(net)
+    members = tuple(MeanField(sign * torch.tensor([1.0, 1.0, -1.0, -1.0]), torch.full((4,), -3.0)) for sign in (1, -1))
+    mixture = Belief(net, categorical, Mixture(members), layout, ({}, {}))
+    reference = belief(members[0].mean + 0.1 * normals(400, 0, 4), categorical, 2)  # on the side of one of them
+    verdicts = [against(mixture, reference, X, samples=200, seed=seed) for seed in range(12)]
+    spread = float(torch.tensor([v["total_variation"] for v in verdicts]).std())
+    own = [v.scores["total_variation"].error for v in verdicts]
+    assert spread < 0.002
+    assert max(own) < 0.01, "the members' own spread, and the reference's"
+
+
+def test_a_mixture_of_points_is_all_that_it_believes() -> None:
+    net = nn.Linear(2, 1, bias=False)
+    layout, _ = lay_out(net)
+    members = tuple(Delta(row, layout.random) for row in normals(5, 0))
+    points = Belief(net, likelihoods.gaussian(0.1), Mixture(members), layout, ({},) * 5)
+    reference = belief(normals(400, 1))
+    error = against(points, reference, X, samples=400).scores["std_ratio"].error
+    particles = Belief(net, likelihoods.gaussian(0.1), Particles(normals(5, 0), layout.random), layout, ({},) * 5)
+    assert error == pytest.approx(against(particles, reference, X, samples=400).scores["std_ratio"].error)
+
+
 def test_classes_are_compared_by_averaged_probabilities() -> None:
     """By hand, of two draws each."""
     categorical = likelihoods.categorical()
@@ -118,6 +148,9 @@ def test_a_reference_that_has_not_mixed_is_none() -> None:
     record = Record({"sampled": {"r_hat": 1.2}})
     verdict = against(belief(normals(50, 0, mean=9.0)), belief(normals(50, 1), record=record), X)
     assert any("R-hat is up to 1.200" in finding for finding in verdict.findings)
+    for sampled in ({"r_hat": None}, {"acceptance": [0.0]}):
+        told = against(belief(normals(50, 0)), belief(normals(50, 1), record=Record({"sampled": sampled})), X)
+        assert any("tells no R-hat" in finding for finding in told.findings)
 
 
 @pytest.mark.parametrize(

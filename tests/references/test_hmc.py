@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import doxa
 from doxa import likelihoods, priors
 from doxa.errors import BadInput, BrokenFile, Interrupted
+from doxa.judge import against
 from doxa.references import diagnose, hmc, values_by_chain
 from doxa.references.diagnostics import ess_mean
 from doxa.references.energy import PosteriorEnergy
@@ -157,6 +158,47 @@ def test_more_draws_go_on_where_the_first_ended(tmp_path: Path) -> None:
         run(checkpoint=tmp_path)
     with pytest.raises((BadInput, BrokenFile)):
         run(nn.Linear(3, 1), checkpoint=tmp_path, resume=True)
+
+
+def test_what_is_frozen_belongs_to_the_energy(tmp_path: Path) -> None:
+    """Chains are not gone on with over another trunk, whose shapes are the same."""
+
+    def on_a_frozen_trunk(seed: int) -> nn.Module:
+        torch.manual_seed(seed)
+        net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        net[0].requires_grad_(False)
+        return net
+
+    run(on_a_frozen_trunk(1), checkpoint=tmp_path)
+    with pytest.raises(BadInput, match="frozen"):
+        run(on_a_frozen_trunk(2), checkpoint=tmp_path, draws=8, resume=True)
+    run(on_a_frozen_trunk(1), checkpoint=tmp_path, draws=8, resume=True)
+
+
+def test_a_part_of_the_draws_tells_how_often_they_were_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advance = Sampling.advance
+
+    def interrupted(sampling: Sampling) -> str:
+        if sampling.done == 44:
+            signal.raise_signal(signal.SIGINT)
+        return advance(sampling)
+
+    monkeypatch.setattr(Sampling, "advance", interrupted)
+    with pytest.raises(Interrupted) as error:
+        run(checkpoint=tmp_path, thinning=3, step_size=1e-4, warmup=0, draws=20)
+    assert error.value.belief is not None
+    acceptance = error.value.belief.record.settings["sampled"]["acceptance"]
+    assert max(acceptance) <= 1
+    assert min(acceptance) > 0.99
+
+
+def test_chains_that_never_move_are_no_reference() -> None:
+    stuck = run(warmup=0, step_size=50.0)
+    assert stuck.record.settings["sampled"]["acceptance"] == [0, 0, 0]
+    verdict = against(stuck, stuck, X)
+    assert any("No reference yet" in finding for finding in verdict.findings)
 
 
 def test_a_belief_is_saved_loaded_and_asked_as_any_other(tmp_path: Path) -> None:

@@ -9,14 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from doxa.contracts import Estimate
+from doxa.contracts import Estimate, Posterior
 from doxa.errors import BadInput, require_whole
 from doxa.judge.judgement import Judgement
 from doxa.judge.metrics.half_sampling import half_sampling_error
 from doxa.judge.metrics.labels import probability_function
 from doxa.judge.metrics.wasserstein import wasserstein_2
+from doxa.judge.strata import strata_of
 from doxa.likelihoods import over_draws
 from doxa.posteriors.delta import Delta
+from doxa.posteriors.mixture import Mixture
 from doxa.posteriors.particles import Particles
 from doxa.predict.belief import Belief
 from doxa.predict.draws import Draws
@@ -70,9 +72,8 @@ def against(belief: Belief, reference: Belief, x: Any, samples: int = 1000, seed
     _require_comparable(draws, reference_draws)
     distances = _class_distances if belief.likelihood.discrete else _function_distances
     functions, reference_functions = (_functions(d) for d in (draws, reference_draws))
-    # Points and particles are all that they believe; other draws stand for more of their kind.
-    fixed = isinstance(belief.posterior, Delta | Particles)
-    scores = _with_errors(distances, functions, reference_functions, fixed)
+    strata = strata_of(belief.posterior, samples, len(draws))
+    scores = _with_errors(distances, functions, reference_functions, _is_all_there(belief.posterior), strata)
     chance = _by_chance(distances, reference_functions)
     names = [name for name in scores if name in ("agreement", "total_variation") or name.startswith("wasserstein")]
     scores |= {f"{name}_by_chance": Estimate(float(chance[name])) for name in names}
@@ -138,19 +139,48 @@ def _mass_in_band(belief: Functions, reference: Functions, band: float) -> Tenso
     return over_draws.mean(inside.double(), belief.weights).mean()
 
 
-def _with_errors(distances: Distances, belief: Functions, reference: Functions, fixed: bool) -> dict[str, Estimate]:
-    """Distances of all draws, each with its error by halves of groups of them."""
+def _is_all_there(posterior: Posterior) -> bool:
+    """Whether its draws are all that it believes, as those of points and particles; others stand for more of a kind."""
+    if isinstance(posterior, Mixture):
+        return all(_is_all_there(member) for member in posterior.members)
+    return isinstance(posterior, Delta | Particles)
+
+
+def _with_errors(
+    distances: Distances, belief: Functions, reference: Functions, fixed: bool, strata: Tensor | None
+) -> dict[str, Estimate]:
+    """Distances of all draws, each with its error by halves of groups of them; `strata` [S] are those of the belief."""
     values = distances(belief, reference)
-    counts = [len(reference.values)] if fixed else [len(belief.values), len(reference.values)]
-    groups = min(GROUPS, *counts)
+    group_of_draw, group_strata = _groups(len(belief.values), strata)
+    count = len(reference.values)
+    if fixed or int(group_of_draw.max()) >= count:
+        groups = min(GROUPS, count, *([] if fixed else [len(belief.values)]))
+        group_of_draw, group_strata = _even_groups(len(belief.values), groups), None
+    groups = int(group_of_draw.max()) + 1 if not fixed else min(GROUPS, count)
 
     def of_groups(chosen: Tensor) -> Tensor:
-        part = belief if fixed else belief.some(_members(chosen, len(belief.values), groups))
-        other = reference.some(_members(chosen, len(reference.values), groups))
+        part = belief if fixed else belief.some(torch.isin(group_of_draw, chosen).nonzero()[:, 0])
+        other = reference.some(_members(chosen, count, groups))
         return torch.stack(list(distances(part, other).values()))
 
-    errors = half_sampling_error(of_groups, groups)
+    errors = half_sampling_error(of_groups, groups, group_strata)
     return {name: Estimate(float(v), float(e)) for (name, v), e in zip(values.items(), errors, strict=True)}
+
+
+def _even_groups(count: int, groups: int) -> Tensor:
+    """The number of each draw's group of neighbours [S]."""
+    return torch.arange(count) * groups // count
+
+
+def _groups(count: int, strata: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The number of each draw's group [S], and the stratum that each group is of: none spans two."""
+    if strata is None:
+        return _even_groups(count, min(GROUPS, count)), None
+    sizes = torch.bincount(strata).tolist()
+    counts = [min(size, max(2, GROUPS // len(sizes))) for size in sizes]
+    starts = torch.tensor([0, *counts]).cumsum(0).tolist()
+    parts = [start + _even_groups(size, n) for start, size, n in zip(starts[:-1], sizes, counts, strict=True)]
+    return torch.cat(parts), torch.arange(len(sizes)).repeat_interleave(torch.tensor(counts))
 
 
 def _by_chance(distances: Distances, reference: Functions) -> Mapping[str, Tensor]:
@@ -163,8 +193,7 @@ def _by_chance(distances: Distances, reference: Functions) -> Mapping[str, Tenso
 
 def _members(chosen: Tensor, count: int, groups: int) -> Tensor:
     """The indices of the draws in some of as many groups of neighbours."""
-    group_of_draw = torch.arange(count) * groups // count
-    return torch.isin(group_of_draw, chosen).nonzero()[:, 0]
+    return torch.isin(_even_groups(count, groups), chosen).nonzero()[:, 0]
 
 
 def _not_told_apart(scores: Mapping[str, Estimate], name: str) -> str | None:
@@ -181,8 +210,15 @@ def _not_told_apart(scores: Mapping[str, Estimate], name: str) -> str | None:
 def _not_mixed(reference: Belief) -> str | None:
     """Whether the reference's own record says that its chains do not agree."""
     sampled = reference.record.settings.get("sampled")
-    value = sampled.get("r_hat") if isinstance(sampled, Mapping) else None
-    if not isinstance(value, float) or value <= MIXED:
+    if not isinstance(sampled, Mapping):
+        return None
+    value = sampled.get("r_hat")
+    if not isinstance(value, float):
+        return (
+            "No reference yet: its record tells no R-hat, so its chains did not move, predict nothing finite or were "
+            "cut short. doxa.references.diagnose(reference, x) tells more."
+        )
+    if value <= MIXED:
         return None
     return (
         f"No reference yet: its chains disagree, R-hat is up to {value:.3f} where {MIXED} would do. Sample longer, or "

@@ -87,7 +87,10 @@ def hmc(
     numbers, checkpoint_every = chain_numbers(chains), require_whole("checkpoint_every", checkpoint_every)
     question = build_question(net, data, likelihood, prior, numbers, settings.seed, start, dtype, device)
     size = row_count(question.x) if rows is None else require_whole("rows", rows)
-    described = _describe(settings, question, numbers, likelihood, prior, start) | {"rows": size}
+    described = _describe(settings, question, numbers, likelihood, prior, start) | {
+        "rows": size,
+        "frozen": describe(untrained_tensors(net)),  # what is not sampled, and belongs to the energy all the same
+    }
     with ExitStack() as stack:
         folder = None if checkpoint is None else Path(checkpoint)
         stack.enter_context(reserved(folder))
@@ -155,7 +158,7 @@ def make_belief(
     layout, chains = question.problem.layout, len(sampling.target.position)
     draws = sampling.draws or [sampling.target.position]
     rows = torch.stack(draws, 1).flatten(0, 1).to(question.dtype)
-    count = max(1, len(sampling.draws) * sampling.settings.thinning)
+    count = max(1, sampling.done - sampling.settings.warmup)
     sampled = {
         "chains": chains,
         "draws": len(draws),

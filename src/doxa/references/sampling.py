@@ -58,7 +58,7 @@ class Sampling:
         self.accepted = torch.zeros(chains, dtype=torch.float64, device=device)  # sums, since the warm-up
         self.divergences = torch.zeros(chains, dtype=torch.float64, device=device)
         self.warmup_divergences = torch.zeros_like(self.divergences)
-        self.gradients = 0  # evaluations of all chains
+        self.gradients = 0  # of all chains, on trajectories; finding first step sizes takes some more
         self.draws: list[Tensor] = []  # [K, P] each
         self.energies: list[Tensor] = []  # [K] each
         self.history: list[dict[str, float]] = []
