@@ -15,6 +15,8 @@ from doxa.likelihoods import categorical, gaussian
 from doxa.posteriors.delta import Delta
 from doxa.posteriors.mean_field import MeanField
 from doxa.posteriors.mixture import Mixture
+from doxa.posteriors.particles import Particles
+from doxa.posteriors.samples import Samples
 from doxa.weights.layout import lay_out
 
 PER_MEMBER = 6
@@ -67,6 +69,25 @@ def test_half_sampling_of_a_mean(per_member: int) -> None:
     assert told == pytest.approx((3 * per_member) ** -0.5, rel=0.06)
 
 
+def test_half_sampling_of_strata_of_unequal_counts() -> None:
+    """Of an odd number a draw is left out, or how far the strata lie apart would count; errors are no smaller."""
+    counts = torch.tensor([2, 2, 2, 5])
+    strata = torch.arange(4).repeat_interleave(counts)
+    weights = (torch.tensor([1 / 6, 1 / 6, 1 / 6, 1 / 2]) / counts).repeat_interleave(counts)
+    middles = torch.tensor([0.0, 0.0, 0.0, 10.0]).repeat_interleave(counts)
+
+    def told(seed: int) -> tuple[Tensor, Tensor]:
+        draws = middles + 0.01 * torch.randn(len(strata), generator=torch.Generator().manual_seed(seed))
+
+        def mean(index: Tensor) -> Tensor:
+            return (weights[index] @ draws[index] / weights[index].sum())[None]
+
+        return half_sampling_error(mean, len(draws), strata)[0], standard_error(draws, weights, strata)
+
+    halves, exact = (root_mean_square(list(errors)) for errors in zip(*map(told, range(300)), strict=True))
+    assert exact < halves < 1.3 * exact
+
+
 def test_of_densities() -> None:
     """Of both the error and the bias, beside what draws made anew many times show."""
     sets = [-0.5 * (dealt(seed, rows=3) / 4).square() for seed in range(1500)]
@@ -106,6 +127,11 @@ def test_members_are_told_apart_where_each_yields_what_it_is_asked_for() -> None
     nested = Mixture((one, Mixture((one, other))))
     assert torch.equal(strata_of(nested, 8, 8), torch.tensor([0, 0, 0, 0, 1, 1, 2, 2]))
     assert strata_of(Mixture((one, Delta(torch.ones(1), 1))), 8, 5) is None
+    # Ten are asked of each, and thirty come: of a point one, of particles all nineteen.
+    odd = Mixture((Delta(torch.ones(1), 1), Particles(torch.ones(19, 1), 1), one))
+    assert strata_of(odd, 30, 30) is None
+    kept = Mixture((Samples(torch.ones(50, 1), 1), one))
+    assert torch.equal(strata_of(kept, 4, 4), torch.tensor([0, 0, 1, 1]))
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
 from doxa.contracts import Posterior
 from doxa.posteriors.mixture import Mixture
+from doxa.posteriors.samples import Samples
 
 
 def strata_of(posterior: Posterior, samples: int, draws: int) -> Tensor | None:
     """The member that each of a posterior's draws is of, as numbers [S]; None where all are draws of one distribution.
 
-    None too where a member yields other draws than were asked of it, as a point yields one: then they cannot be told
-    apart by their order.
+    None too where a member yields other draws than were asked of it, as a point yields one: it has no spread, and what
+    it stands for is told by the spread of all.
     """
-    counts = _draws_of_each(posterior, samples)
-    if len(counts) == 1 or sum(counts) != draws:
+    members = list(_members(posterior, samples))
+    if len(members) == 1 or not all(_yields(member, count) for member, count in members):
         return None
-    return torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+    counts = [count for _, count in members]
+    return torch.arange(len(counts)).repeat_interleave(torch.tensor(counts)) if sum(counts) == draws else None
 
 
-def _draws_of_each(posterior: Posterior, samples: int) -> list[int]:
-    """How many draws are asked of every member, in their order."""
+def _members(posterior: Posterior, samples: int) -> Iterator[tuple[Posterior, int]]:
+    """Every member that is no mixture itself, in their order, and how many draws are asked of it."""
     if not isinstance(posterior, Mixture):
-        return [samples]
-    members = posterior.members
-    return [count for member in members for count in _draws_of_each(member, -(-samples // len(members)))]
+        yield posterior, samples
+        return
+    for member in posterior.members:
+        yield from _members(member, -(-samples // len(posterior.members)))
+
+
+def _yields(posterior: Posterior, samples: int) -> bool:
+    """Whether it yields so many draws: points and particles yield all that they have, and kept samples no more."""
+    distinct = posterior.distinct
+    return distinct is None or distinct == samples or (isinstance(posterior, Samples) and distinct > samples)

@@ -25,18 +25,23 @@ def half_sampling_error(statistics: Callable[[Tensor], Tensor], draws: int, stra
     McCarthy (1969), Pseudo-replication: half samples; Shao & Wu (1989), A general theory for jackknife variance.
     """
     groups = _groups(draws, strata)
-    count = min(map(len, groups))
-    half = count // 2
+    sizes = {len(group) for group in groups}
+    half = min(sizes) // 2
     if half == 0:
         return torch.zeros_like(statistics(torch.arange(draws)))
+    # Where strata differ in size both halves take as many of each, or how far strata lie apart would count: of an odd
+    # number a draw is left out at random, which makes errors no smaller.
+    equal = len(sizes) == 1
+    factor = half * (min(sizes) - half) / min(sizes) ** 2 if equal else 0.25
     permutations = generator((draws, "half sampling"))
     squares = []
     for _ in range(SPLITS):
         orders = [group[torch.randperm(len(group), generator=permutations)] for group in groups]
         first = torch.cat([order[: len(order) // 2] for order in orders])
-        other = torch.cat([order[len(order) // 2 :] for order in orders])
+        ends = [len(order) if equal else len(order) // 2 * 2 for order in orders]
+        other = torch.cat([order[len(order) // 2 : end] for order, end in zip(orders, ends, strict=True)])
         squares.append((statistics(first) - statistics(other)).square())
-    return (torch.stack(squares).mean(0) * half * (count - half)).sqrt() / count
+    return (torch.stack(squares).mean(0) * factor).sqrt()
 
 
 def _groups(draws: int, strata: Tensor | None) -> list[Tensor]:
