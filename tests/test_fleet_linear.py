@@ -100,6 +100,22 @@ def test_types_under_autocast_are_those_of_a_linear_map() -> None:
         torch.testing.assert_close(output, plain, rtol=2e-2, atol=2e-2)
 
 
+def test_views_of_what_is_transposed_are_those_of_what_is_not() -> None:
+    """Views that join rows and units, or want pairs side by side, cannot be had of a transposed tensor."""
+    x, weight = torch.randn(NETS, 4, INPUTS), torch.randn(NETS, 6, INPUTS)
+
+    def joined(x: Tensor, weight: Tensor) -> Tensor:
+        output = F.linear(x, weight)
+        as_complex = torch.view_as_complex(output.view(4, 3, 2)).real.sum()
+        return output.view(-1, 3).cos() + output.view((8, 3)) + output.view_as(torch.empty(8, 3)) + as_complex
+
+    with FleetLinear():
+        output = torch.vmap(joined)(x, weight)
+    torch.testing.assert_close(output, torch.vmap(joined)(x, weight))
+    with FleetLinear():
+        assert x.view(torch.int32).dtype == torch.int32
+
+
 def test_unflatten_is_torch_s() -> None:
     x = torch.arange(24.0).view(2, 12)
     with FleetLinear():

@@ -25,6 +25,13 @@ class FleetLinear(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is torch.Tensor.unflatten:
             return unflatten(*args, **kwargs)
+        # What is transposed is not contiguous, as these want it.
+        if func is torch.Tensor.view and not kwargs and not isinstance(args[1], torch.dtype):
+            return args[0].reshape(*args[1:])
+        if func is torch.Tensor.view_as:
+            return args[0].reshape(args[1].shape)
+        if func is torch.view_as_complex:
+            return func(args[0].contiguous())
         if func is F.linear:
             x, weight, bias, _, _ = arguments(args, kwargs)
             if x.dim() == weight.dim() == 2 and len(x) < weight.shape[1]:
