@@ -333,7 +333,7 @@ def test_own_rows_that_are_the_same_for_all_are_no_own_rows(measure: Any) -> Non
 
 def test_rows_that_cannot_be_divided_are_refused() -> None:
     evaluator, distribution, batch = own_rows_case(12)
-    with pytest.raises(BadInput, match="8 perturbations is to have rows of its own, and the batch has 12"):
+    with pytest.raises(BadInput, match="8 perturbations is to have rows of its own, and a batch of 12 rows"):
         weight_space(own_rows=True).start(evaluator).estimate(distribution, 0, batch)
 
 

@@ -110,8 +110,9 @@ def rows_each(rows: int, perturbations: int) -> int:
     """How many rows each perturbation has to itself."""
     if rows % perturbations:
         raise BadInput(
-            f"each of {perturbations} perturbations is to have rows of its own, and the batch has {rows} rows: give a "
-            f"multiple of {perturbations}, as with batch_size={perturbations * max(1, round(rows / perturbations))}"
+            f"each of {perturbations} perturbations is to have rows of its own, and a batch of {rows} rows cannot be "
+            f"divided among them: give a batch_size that is a multiple of {perturbations}, and leave out an epoch's "
+            "last batch where it is shorter, as a DataLoader with drop_last=True does"
         )
     return rows // perturbations
 
