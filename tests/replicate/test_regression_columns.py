@@ -214,9 +214,6 @@ def test_the_document_is_re_created_where_it_lies_amid_the_seeds_and_the_mean_is
     assert central(values) == pytest.approx([-158.0, -82.0])
     assert beside_document(values, -120.34)["re_created"]
     assert not beside_document(values, -60.0)["inside"]
-    means_of_three = beside_document(values, -120.34, 3)["central"]
-    assert central(values)[0] < means_of_three[0] < means_of_three[1] < central(values)[1]
-    assert beside_document([1.0, 2.0, 3.0, 6.0], 2.0, 3)["central"] == pytest.approx([2.075, 3.641667])
     far = beside_document([-10.0, -10.0, -500.0], -100.0)
     assert far["inside"]
     assert not far["re_created"], "its mean is 1.73 times the document's"
@@ -242,3 +239,13 @@ def test_an_ensemble_s_nets_are_kept_at_their_lowest_loss() -> None:
     rows = ensembles.ensemble_records(ReplicationOptions(seeds=1), AS_RUN, "plain")
     assert 1 <= rows[0]["kept_at"] <= 40
     assert TRAIN_SIZE == BATCH * MINIBATCHES
+
+
+def test_a_mean_of_three_lies_where_means_of_three_are_predicted() -> None:
+    """In 95 % of cases, whatever the seeds: of 4,000 of ten seeds and a mean of three further ones."""
+    source = np.random.default_rng(0)
+    inside = [
+        beside_document(list(source.normal(5.0, 1.0, 10)), float(source.normal(5.0, 3**-0.5)), 3)["inside"]
+        for _ in range(4000)
+    ]
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.012)

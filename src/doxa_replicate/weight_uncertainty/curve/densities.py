@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from doxa.bandits.comparison import student_quantile
 from doxa_replicate.over_seeds import mean, standard_error
 from doxa_replicate.show import ResultTable
 
@@ -45,13 +46,22 @@ def central(values: Sequence[float]) -> list[float]:
     return [float(v) for v in np.quantile(values, CENTRAL)]
 
 
+def predicted(values: Sequence[float], runs: int) -> list[float]:
+    """Where the mean of so many further ones would lie, at 95 %; anywhere, of one seed."""
+    if len(values) < 2:
+        return [-math.inf, math.inf]
+    spread = float(np.std(values, ddof=1)) * math.sqrt(1 / runs + 1 / len(values))
+    half = student_quantile(CENTRAL[1], len(values) - 1) * spread
+    return [mean(values) - half, mean(values) + half]
+
+
 def beside_document(ours: Sequence[float], document: float, runs: int = 1) -> dict[str, Any]:
     """Whether the document's number lies in the central 95 % of seeds, and what the mean is of it.
 
-    Where the document's number is a mean of several runs, it is held against the means of as many of our seeds, over
-    all choices of them.
+    Where the document's number is a mean of several runs, it is held against where the mean of as many new ones would
+    lie: mean ± t_{n−1} s √(1/runs + 1/n), Student's prediction interval.
     """
-    low, high = central([mean(choice) for choice in combinations(ours, min(runs, len(ours)))])
+    low, high = central(ours) if runs == 1 else predicted(ours, runs)
     factor = mean(ours) / document
     return {
         "document": document,
@@ -92,6 +102,6 @@ def comparison_table(
     )
     rows = [comparison_row(name, each, places) for name, each in compared.items()]
     runs = max((each.get("runs", 1) for each in compared.values()), default=1)
-    middle = "of seeds" if runs == 1 else f"of the means of {runs} seeds"
+    middle = "of seeds" if runs == 1 else f"of the mean of {runs} further seeds, by Student"
     rule = f"Central 95 % {middle}. Re-created: inside, and the mean within {LARGEST_FACTOR:g} times."
     return ResultTable(title, headers, rows, caption=f"{caption} {rule}")

@@ -118,7 +118,9 @@ def _compare(options: ReplicationOptions, column: str, name: str) -> dict[str, A
             )
         rate = best_rate(tried[noise]) if len(rates) > 1 else f"{rates[0]:g}"
         by_rate = _cached_losses(options, column, name, noise, (float(rate),), seeds(options))
-        losses[noise] = rate, by_rate.get(rate, {})
+        if rate not in by_rate:
+            raise Diverged(f"{name} with {noise} noise and a rate of {rate} diverged with every seed")
+        losses[noise] = rate, by_rate[rate]
     finals = {noise: final_losses(by_rate) for noise, by_rate in tried.items()}
     by_seed = {noise: curves for noise, (_, curves) in losses.items()}
     return {

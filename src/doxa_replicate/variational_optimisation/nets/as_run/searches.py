@@ -35,8 +35,8 @@ FIXED, ONE, BY_TENSOR, BY_WEIGHT = "fixed", "one", "one a tensor", "one a weight
 ENDS = ("gradient", "norm", "accuracy", "nll", "learned_accuracy", "learned_nll")  # the first is of the last fifth
 SETTINGS_OPEN = (
     "as run: BatchNorm's factors and shifts, 160 numbers, have one σ of their own beside that of all weights",
-    "as run, by which rows sensitivities are taken: those of the generation's first minibatch; the author kept one "
-    "batch for all generations",
+    "as run, when sensitivities are taken and by which rows: anew in each generation, by its first minibatch; the "
+    "author kept one batch for all generations, and by his sheet took them once, at the start",
 )
 
 
