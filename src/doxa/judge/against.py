@@ -150,16 +150,15 @@ def _with_errors(
     distances: Distances, belief: Functions, reference: Functions, fixed: bool, strata: Tensor | None
 ) -> dict[str, Estimate]:
     """Distances of all draws, each with its error by halves of groups of them; `strata` [S] are those of the belief."""
-    values = distances(belief, reference)
-    group_of_draw, group_strata = _groups(len(belief.values), strata)
-    count = len(reference.values)
-    if fixed or int(group_of_draw.max()) >= count:
-        groups = min(GROUPS, count, *([] if fixed else [len(belief.values)]))
-        group_of_draw, group_strata = _even_groups(len(belief.values), groups), None
-    groups = int(group_of_draw.max()) + 1 if not fixed else min(GROUPS, count)
+    values, count = distances(belief, reference), len(reference.values)
+    if fixed:
+        group_of_draw, group_strata, groups = None, None, min(GROUPS, count)
+    else:
+        group_of_draw, group_strata = _groups(len(belief.values), count, strata)
+        groups = int(group_of_draw.max()) + 1
 
     def of_groups(chosen: Tensor) -> Tensor:
-        part = belief if fixed else belief.some(torch.isin(group_of_draw, chosen).nonzero()[:, 0])
+        part = belief if group_of_draw is None else belief.some(torch.isin(group_of_draw, chosen).nonzero()[:, 0])
         other = reference.some(_members(chosen, count, groups))
         return torch.stack(list(distances(part, other).values()))
 
@@ -172,12 +171,12 @@ def _even_groups(count: int, groups: int) -> Tensor:
     return torch.arange(count) * groups // count
 
 
-def _groups(count: int, strata: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """The number of each draw's group [S], and the stratum that each group is of: none spans two."""
-    if strata is None:
-        return _even_groups(count, min(GROUPS, count)), None
-    sizes = torch.bincount(strata).tolist()
+def _groups(count: int, most: int, strata: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The number of each draw's group [S], at `most` so many, and the stratum that each group is of: none spans two."""
+    sizes = [count] if strata is None else torch.bincount(strata).tolist()
     counts = [min(size, max(2, GROUPS // len(sizes))) for size in sizes]
+    if len(sizes) == 1 or sum(counts) > most:
+        return _even_groups(count, min(GROUPS, count, most)), None
     starts = torch.tensor([0, *counts]).cumsum(0).tolist()
     parts = [start + _even_groups(size, n) for start, size, n in zip(starts[:-1], sizes, counts, strict=True)]
     return torch.cat(parts), torch.arange(len(sizes)).repeat_interleave(torch.tensor(counts))

@@ -8,7 +8,7 @@ a unit; gradients, checkpoints, progress and Ctrl-C are those of every training.
 """
 
 from doxa.references.diagnose import Diagnosis, diagnose, values_by_chain
-from doxa.references.diagnostics import ess_bulk, ess_tail, r_hat
+from doxa.references.diagnostics import ess_bulk, ess_mean, ess_tail, r_hat
 from doxa.references.hmc import hmc
 
-__all__ = ["Diagnosis", "diagnose", "ess_bulk", "ess_tail", "hmc", "r_hat", "values_by_chain"]
+__all__ = ["Diagnosis", "diagnose", "ess_bulk", "ess_mean", "ess_tail", "hmc", "r_hat", "values_by_chain"]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor
-
-from doxa.engine.states import restore
 
 FIRST_WINDOW = 15  # trajectories; each one after it is twice as long
 
@@ -65,7 +61,3 @@ class DiagonalMass:
     def tensors(self) -> dict[str, Tensor]:
         """All that it remembers, at addresses that do not change."""
         return {"inverse_mass": self.inverse_mass, "mean": self.mean, "squares": self.squares, "count": self.count}
-
-    def load(self, tensors: Mapping[str, Tensor], prefix: str) -> None:
-        """Go on where these were saved."""
-        restore(self.tensors(), tensors, prefix)

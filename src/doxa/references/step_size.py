@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -58,7 +57,3 @@ class DualAveraging:
         """All that it remembers, at addresses that do not change."""
         names = ("log_step", "centre", "log_averaged", "error", "count")
         return {name: getattr(self, name) for name in names}
-
-    def load(self, tensors: Mapping[str, Tensor], prefix: str) -> None:
-        """Go on where these were saved."""
-        restore(self.tensors(), tensors, prefix)
